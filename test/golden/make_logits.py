@@ -20,8 +20,10 @@ from gguf import GGUFReader
 from gguf.quants import dequantize
 
 POSITIONS = 32
-TEXT = ("The old lighthouse stood on a cliff above the sea. Every evening the keeper climbed the stairs, lit the lamp "
-        "and watched the ships pass by in the dark. One night a storm came from the north.")
+# A text the model is sure about: the best two logits lie at least 0.1 apart at each position, so a different argmax is a
+# fault and not a tie that rounding activations to 8 bits decides.
+TEXT = ("The days of the week are Monday, Tuesday, Wednesday, Thursday, Friday, Saturday and Sunday. The months of the "
+        "year are January, February, March, April, May, June, July")
 
 
 class Model:
