@@ -113,6 +113,7 @@ $(B)/obj/%.o: %.cu | $(B)/kernels.mk
 	$(SAY) NVCC $<
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVFLAGS) $(or $(GENCODE_$(notdir $*)),$(GENCODE_all)) -I$(B) -I. -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	@objcopy -w --localize-symbol='_Z*' $@ # nvcc leaves a C++-named stub global
 endif
 
 # ---- example, demo ---------------------------------------------------------------------------------------------------
