@@ -38,12 +38,12 @@ struct ingot_command {
 };
 
 struct ingot_emitter {
-    ingot_context           *ctx;
-    const struct ingot_call *call; /* the call being emitted, for texts; set by ingot_emit */
-    bool                     dry;  /* data pointers are not there yet: check shapes and types only */
+    ingot_context *ctx;
+    bool           dry;  /* data pointers are not there yet: check shapes and types only */
     /* Scratch that lives until the call's last command has run.  In a dry run any non-NULL pointer will do. */
     ingot_status (*scratch)(struct ingot_emitter *em, size_t bytes, void **out);
     ingot_status (*push)(struct ingot_emitter *em, const struct ingot_command *command);
+    const struct ingot_call *call; /* the call being emitted, for texts; set by ingot_emit */
 };
 
 /* Checks the call, picks its kernels, pushes its commands.  The statuses of ingot_compute. */
