@@ -54,11 +54,4 @@ const char         *ingot_slot_name(enum ingot_slot slot);
 /* What has to do with memory, checked when data pointers are known: null, alignment, overlap. */
 ingot_status ingot_check_data(ingot_context *ctx, const struct ingot_call *call);
 
-/* True if some byte belongs to both tensors.  May say true for very irregular strides that share none. */
-bool ingot_tensors_overlap(const ingot_tensor *a, const ingot_tensor *b);
-/* True if both address the same elements in the same order. */
-bool ingot_tensors_equal(const ingot_tensor *a, const ingot_tensor *b);
-/* False if some element of the tensor may lie on another. */
-bool ingot_tensor_is_injective(const ingot_tensor *t);
-
 #endif
