@@ -56,7 +56,7 @@ static void explain_hole(ingot_context *ctx, enum ingot_family family, ingot_typ
     for (int i = 0; i < ingot_kernel_count; i++) {
         const struct ingot_kernel *k = &ingot_kernels[i];
         if (k->family == family && k->type == type && k->tile == tile) {
-            snprintf(text, 160, "%.63s has no code for, or does not fit, %.63s", k->symbol, ctx->info.name);
+            snprintf(text, 160, "%.60s has no code for %.60s or does not fit it", k->symbol, ctx->info.name);
             return;
         }
         family_built |= k->family == family;
@@ -93,18 +93,18 @@ ingot_status ingot_need_kernel(struct ingot_emitter *em, enum ingot_family famil
 
 /* ---- Commands. */
 
-static void log_choice(struct ingot_emitter *em, const char *kernel)
+/* What is computed, for the log: "mul_mat q4_K m=4096 n=1 k=4096". */
+static const char *describe_call(const struct ingot_call *call, char text[128])
 {
-    const struct ingot_call *call = em->call;
-    const ingot_tensor      *a = call->src[0], *t = call->dst != NULL ? call->dst : a;
-    char                     text[96];
+    const ingot_tensor *a = call->src[0], *t = call->dst != NULL ? call->dst : a;
+    char                shape[96];
 
-    if (em->dry || em->ctx->log == NULL) return;
     if (call->op == INGOT_OP_MUL_MAT)
-        ingot_log(em->ctx, "%s %s m=%lld n=%lld k=%lld -> %s", ingot_call_name(call->op), ingot_type_name(a->type),
-                  (long long)a->ne[1], (long long)ingot_rows(t), (long long)a->ne[0], kernel);
+        snprintf(text, 128, "mul_mat %s m=%lld n=%lld k=%lld", ingot_type_name(a->type), (long long)a->ne[1],
+                 (long long)ingot_rows(t), (long long)a->ne[0]);
     else
-        ingot_log(em->ctx, "%s %s -> %s", ingot_call_name(call->op), ingot_describe(t, text), kernel);
+        snprintf(text, 128, "%s %s", ingot_call_name(call->op), ingot_describe(t, shape));
+    return text;
 }
 
 ingot_status ingot_emit_kernel(struct ingot_emitter *em, const struct ingot_kernel *kernel, int64_t items,
@@ -113,24 +113,29 @@ ingot_status ingot_emit_kernel(struct ingot_emitter *em, const struct ingot_kern
     struct ingot_command command = {.kind = INGOT_COMMAND_KERNEL, .kernel = kernel};
     int64_t              unit = kernel->unit > 0 ? kernel->unit : 1;
     int64_t              blocks = items / unit + (items % unit != 0);
+    char                 text[128];
 
     assert(bytes <= INGOT_MAX_ARGS);
     if (blocks == 0 || groups == 0) return INGOT_OK;
     if (blocks > INT32_MAX / groups)
-        return ingot_fail(em->ctx, INGOT_ERR_UNSUPPORTED, "%s: %s would need %lld x %lld blocks, expected 2^31-1 at most",
-                          ingot_call_name(em->call->op), kernel->symbol, (long long)blocks, (long long)groups);
+        return ingot_fail(em->ctx, INGOT_ERR_UNSUPPORTED, "%s: %s needs %lld x %lld blocks, expected 2^31-1 at most",
+                          describe_call(em->call, text), kernel->symbol, (long long)blocks, (long long)groups);
     command.grid = blocks * groups;
     memcpy(command.u.args, args, bytes);
-    log_choice(em, kernel->symbol);
+    if (!em->dry && em->ctx->log != NULL)
+        ingot_log_choice(em->ctx, describe_call(em->call, text), kernel, command.grid);
     return em->push(em, &command);
 }
 
 ingot_status ingot_emit_gemm(struct ingot_emitter *em, const struct ingot_gemm *gemm)
 {
     struct ingot_command command = {.kind = INGOT_COMMAND_GEMM};
+    char                 text[128];
 
     command.u.gemm = *gemm;
-    log_choice(em, "cuBLASLt");
+    if (!em->dry && em->ctx->log != NULL)
+        ingot_log(em->ctx, "%s -> cuBLASLt %s, %lld times m=%lld n=%lld", describe_call(em->call, text),
+                  ingot_type_name(gemm->type), (long long)gemm->batch, (long long)gemm->m, (long long)gemm->n);
     return em->push(em, &command);
 }
 

@@ -5,17 +5,14 @@
  *   block format  B to q8, MMVQ                      A and B to f16, GEMM
  *   f32 f16 bf16  B to f32, MMVF                     B to A's type, GEMM
  *
- * With prec F32 a block format is decoded to f32 first, and the GEMM is one of f32.  Conversions that change nothing are
- * left out.  Which path is taken depends on types, shapes and strides alone, never on pointers: a plan made without data
- * must ask for the scratch that the run needs. */
+ * With prec F32 a block format is decoded to f32 first, and the GEMM is one of f32.  Conversions that change nothing
+ * are left out.  Which path is taken depends on types, shapes and strides alone, never on pointers: a plan made without
+ * data must ask for the scratch that the run needs. */
 #include "emit.h"
 
 enum path { PATH_NONE, PATH_MMVQ, PATH_MMVF, PATH_GEMM };
 
-enum {
-    MMV_COLUMNS = 8,    /* up to so many columns MMV reads the weights once; beyond, a GEMM is faster */
-    GEMM_BATCH  = 65535 /* what cuBLASLt may put on one grid dimension */
-};
+enum { MMV_COLUMNS = 8 }; /* up to so many columns MMV reads the weights once; beyond, a GEMM is faster */
 
 /* What is multiplied after dimensions are folded: A repeated over dimension 2 or 3 of B is one matrix with more columns
  * whenever those lie one stride apart. */
@@ -295,26 +292,21 @@ static void *at(const ingot_tensor *t, int64_t i2, int64_t i3)
     return (void *)((uintptr_t)t->data + (size_t)i2 * t->nb[2] + (size_t)i3 * t->nb[3]);
 }
 
-/* Pushes the matrices [i2, i2 + count) of dimension 2 that share A's stride, in pieces that cuBLASLt can batch. */
+/* Pushes the products of B's matrices [i2, i2 + count) of dimension 2, whose A is one, or one each. */
 static ingot_status emit_batch(struct ingot_emitter *em, const struct product *p, int64_t i2, int64_t i3,
                                int64_t count)
 {
     int64_t           ratio2 = p->b.ne[2] / p->a.ne[2], ratio3 = p->b.ne[3] / p->a.ne[3];
     struct ingot_gemm g = gemm_of(p);
-    ingot_status      st = INGOT_OK;
 
+    g.batch = count;
     g.stride_a = ratio2 == 1 ? (int64_t)(p->a.nb[2] / ingot_type_size(g.type)) : 0;
     g.stride_b = (int64_t)(p->b.nb[2] / ingot_type_size(g.type));
     g.stride_d = (int64_t)(p->d.nb[2] / sizeof(float));
-    for (int64_t done_count = 0; done_count < count && st == INGOT_OK; done_count += g.batch) {
-        int64_t first = i2 + done_count;
-        g.batch = count - done_count < GEMM_BATCH ? count - done_count : GEMM_BATCH;
-        g.a = at(&p->a, first / ratio2, i3 / ratio3);
-        g.b = at(&p->b, first, i3);
-        g.d = at(&p->d, first, i3);
-        st = ingot_emit_gemm(em, &g);
-    }
-    return st;
+    g.a = at(&p->a, i2 / ratio2, i3 / ratio3);
+    g.b = at(&p->b, i2, i3);
+    g.d = at(&p->d, i2, i3);
+    return ingot_emit_gemm(em, &g);
 }
 
 /* Moves dimension 3 to 2 where 2 is 1, joins both where they lie one stride apart: fewer, larger batches. */
