@@ -10,7 +10,7 @@ struct type_info {
     int32_t     block, bytes;
 };
 static const struct type_info types[] = {
-#define INGOT_TYPE_INFO(ENUM, name, block, bytes) [INGOT_TYPE_##ENUM] = {#name, block, bytes},
+#define INGOT_TYPE_INFO(ENUM, name, block, bytes) [INGOT_TYPE_##ENUM] = {name, block, bytes},
 #include "generated/types.inc"
 #undef INGOT_TYPE_INFO
 };
