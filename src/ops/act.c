@@ -9,7 +9,7 @@ ingot_status ingot_emit_silu(struct ingot_emitter *em, const struct ingot_call *
     ingot_status               st = ingot_need_kernel(em, INGOT_FAMILY_SILU, call->src[0]->type, 0, &kernel);
 
     if (st != INGOT_OK) return st;
-    return ingot_emit_kernel(em, kernel, ingot_groups(call->dst), 1, &args, sizeof args);
+    return ingot_emit_kernel(em, kernel, ingot_tensor_elements(call->dst), 1, &args, sizeof args);
 }
 
 ingot_status ingot_emit_swiglu(struct ingot_emitter *em, const struct ingot_call *call)
@@ -30,5 +30,5 @@ ingot_status ingot_emit_swiglu(struct ingot_emitter *em, const struct ingot_call
     args.gate = ingot_arg(&gate);
     args.up = ingot_arg(&up);
     if (call->want_q8_out) args.q8 = call->q8_out;
-    return ingot_emit_kernel(em, kernel, ingot_groups(&gate), 1, &args, sizeof args);
+    return ingot_emit_kernel(em, kernel, ingot_tensor_elements(&gate), 1, &args, sizeof args);
 }

@@ -11,5 +11,5 @@ ingot_status ingot_emit_binary(struct ingot_emitter *em, const struct ingot_call
     ingot_status               st = ingot_need_kernel(em, family, a->type, (int64_t)b->type, &kernel);
 
     if (st != INGOT_OK) return st;
-    return ingot_emit_kernel(em, kernel, ingot_groups(call->dst), 1, &args, sizeof args);
+    return ingot_emit_kernel(em, kernel, ingot_tensor_elements(call->dst), 1, &args, sizeof args);
 }

@@ -99,8 +99,8 @@ static ingot_status check_dims(ingot_context *ctx, const struct ingot_call *call
     return INGOT_OK;
 }
 
-/* False if some element of the tensor may lie on another: in the order of the strides, each dimension must step over all
- * that lies inside it. */
+/* False if some element of the tensor may lie on another: in the order of the strides, each dimension must step over
+ * all that lies inside it. */
 static bool is_injective(const ingot_tensor *t)
 {
     size_t  stride[4], inner = ingot_type_size(t->type);
@@ -205,7 +205,7 @@ static ingot_status check_relations(ingot_context *ctx, const struct ingot_call 
     return INGOT_OK;
 }
 
-/* Rounding to q8 works on whole blocks of 32. */
+/* Rounding to q8 works on whole blocks of 32; ops that do it on the way do it from f32. */
 static ingot_status check_q8_out(ingot_context *ctx, const struct ingot_call *call)
 {
     const ingot_tensor *t = call->dst != NULL ? call->dst : call->src[0];
@@ -213,7 +213,12 @@ static ingot_status check_q8_out(ingot_context *ctx, const struct ingot_call *ca
     int64_t             k = split ? t->ne[0] / 2 : t->ne[0];
     char                a[96];
 
-    if (!call->want_q8_out || k % 32 == 0) return INGOT_OK;
+    if (!call->want_q8_out) return INGOT_OK;
+    if (call->op != INGOT_OP_QUANTIZE && call->src[0]->type != INGOT_TYPE_F32)
+        return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: src[0] %s has type %s, expected f32 to round to q8",
+                          ingot_call_name(call->op), ingot_describe(call->src[0], a),
+                          ingot_type_name(call->src[0]->type));
+    if (k % 32 == 0) return INGOT_OK;
     return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: %s has rows of %lld, expected a multiple of 32 to round to q8",
                       ingot_call_name(call->op), ingot_describe(t, a), (long long)k);
 }

@@ -15,12 +15,12 @@ ingot_status ingot_emit_copy(struct ingot_emitter *em, const ingot_tensor *src, 
     bool                       blocks = ingot_is_block_type(src->type);
     struct ingot_copy_args     copy = {ingot_arg(src), ingot_arg(dst)};
     struct ingot_dequant_args  dequant = {copy.src, copy.dst};
-    int64_t                    elements = ingot_tensor_elements(dst);
+    int64_t                    groups = ingot_rows(dst) * (dst->ne[0] / 8); /* of 8 in a row */
 
     if (kernel == NULL)
         return ingot_no_kernel(em, blocks ? INGOT_FAMILY_DEQUANT : INGOT_FAMILY_COPY, src->type, (int64_t)dst->type);
-    if (blocks) return ingot_emit_kernel(em, kernel, ingot_groups(dst), 1, &dequant, sizeof dequant);
-    return ingot_emit_kernel(em, kernel, elements / 8 + (elements % 8 != 0), 1, &copy, sizeof copy);
+    if (blocks) return ingot_emit_kernel(em, kernel, groups, 1, &dequant, sizeof dequant);
+    return ingot_emit_kernel(em, kernel, ingot_tensor_elements(dst), 1, &copy, sizeof copy);
 }
 
 ingot_status ingot_emit_contiguous(struct ingot_emitter *em, const ingot_tensor *src, ingot_type type,

@@ -172,11 +172,6 @@ int64_t ingot_rows(const ingot_tensor *t)
     return t->ne[1] * t->ne[2] * t->ne[3];
 }
 
-int64_t ingot_groups(const ingot_tensor *t)
-{
-    return ingot_rows(t) * (t->ne[0] / 8 + (t->ne[0] % 8 != 0));
-}
-
 /* ---- Level 1. */
 
 /* Takes scratch from the context's pool and gives it back when the call is done: the pool is stream-ordered. */

@@ -17,7 +17,8 @@ ingot_status ingot_need_kernel(struct ingot_emitter *em, enum ingot_family famil
 /* The failure of a look-up that gave NULL. */
 ingot_status ingot_no_kernel(struct ingot_emitter *em, enum ingot_family family, ingot_type type, int64_t tile);
 
-/* Pushes a launch of ceil(items / unit) * groups blocks and logs it; nothing if that is none. */
+/* Pushes a launch of ceil(items / unit) * groups blocks and logs it; nothing if that is none.  What an item is, the
+ * comments on the families in gen/rows.py say. */
 ingot_status ingot_emit_kernel(struct ingot_emitter *em, const struct ingot_kernel *kernel, int64_t items,
                                int64_t groups, const void *args, size_t bytes);
 ingot_status ingot_emit_gemm(struct ingot_emitter *em, const struct ingot_gemm *gemm);
@@ -37,8 +38,7 @@ ingot_status ingot_emit_q8(struct ingot_emitter *em, const ingot_tensor *src, st
 struct ingot_arg_tensor ingot_arg(const ingot_tensor *t);
 /* Contiguous tensor of this type with src's shape, without data. */
 ingot_tensor ingot_like(const ingot_tensor *src, ingot_type type);
-/* Rows of dimension 0, and groups of 8 consecutive elements of a row. */
+/* Rows of dimension 0. */
 int64_t ingot_rows(const ingot_tensor *t);
-int64_t ingot_groups(const ingot_tensor *t);
 
 #endif

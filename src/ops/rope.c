@@ -38,7 +38,7 @@ ingot_status ingot_emit_rope(struct ingot_emitter *em, const struct ingot_call *
     INGOT_TRY(ingot_emit_vector(em, call->src[2], &factors), st, done);
     args.factors = factors;
     set_yarn(&args, p);
-    INGOT_TRY(ingot_emit_kernel(em, kernel, ingot_rows(x), 1, &args, sizeof args), st, done);
+    INGOT_TRY(ingot_emit_kernel(em, kernel, ingot_tensor_elements(x), 1, &args, sizeof args), st, done);
 done:
     return st;
 }

@@ -9,7 +9,7 @@ ingot_status ingot_emit_get_rows(struct ingot_emitter *em, const struct ingot_ca
     ingot_status               st = ingot_need_kernel(em, INGOT_FAMILY_GET_ROWS, call->src[0]->type, 0, &kernel);
 
     if (st != INGOT_OK) return st;
-    return ingot_emit_kernel(em, kernel, ingot_rows(call->dst), 1, &args, sizeof args);
+    return ingot_emit_kernel(em, kernel, ingot_tensor_elements(call->dst), 1, &args, sizeof args);
 }
 
 ingot_status ingot_emit_set_rows(struct ingot_emitter *em, const struct ingot_call *call)
@@ -20,5 +20,5 @@ ingot_status ingot_emit_set_rows(struct ingot_emitter *em, const struct ingot_ca
     ingot_status               st = ingot_need_kernel(em, INGOT_FAMILY_SET_ROWS, call->dst->type, 0, &kernel);
 
     if (st != INGOT_OK) return st;
-    return ingot_emit_kernel(em, kernel, ingot_rows(call->src[0]), 1, &args, sizeof args);
+    return ingot_emit_kernel(em, kernel, ingot_tensor_elements(call->src[0]), 1, &args, sizeof args);
 }

@@ -12,10 +12,12 @@ static ingot_status check_soft_max(ingot_context *ctx, const struct ingot_call *
 static ingot_status check_mul_mat(ingot_context *ctx, const struct ingot_call *call);
 static ingot_status check_attention(ingot_context *ctx, const struct ingot_call *call);
 
+/* clang-format off */
 const struct ingot_op_rule ingot_op_rules[INGOT_OP_INTERNAL_COUNT] = {
-    /* op                  name        required sources in_place q8_out   types of src[0], [1], [2], [3], dst, mul, add */
+    /*                    name required sources in_place q8_out, types of src[0..3], dst, mul, add */
     [INGOT_OP_GET_ROWS]  = {"get_rows",  2, 2, 0, false, {TYPES_ANY, TYPES_I32, 0, 0, TYPES_F32, 0, 0}, NULL},
-    [INGOT_OP_SET_ROWS]  = {"set_rows",  2, 2, 0, false, {TYPES_F32, TYPES_I32 | TYPES_I64, 0, 0, TYPES_FLOAT, 0, 0}, NULL},
+    [INGOT_OP_SET_ROWS]  = {"set_rows",  2, 2, 0, false, {TYPES_F32, TYPES_I32 | TYPES_I64, 0, 0, TYPES_FLOAT, 0, 0},
+                            NULL},
     [INGOT_OP_CPY]       = {"cpy",       1, 1, 0, false, {TYPES_ANY, 0, 0, 0, TYPES_FLOAT, 0, 0}, check_cpy},
     [INGOT_OP_ADD]       = {"add",       2, 2, 1, false, {TYPES_FLOAT, TYPES_FLOAT, 0, 0, TYPES_FLOAT, 0, 0}, NULL},
     [INGOT_OP_MUL]       = {"mul",       2, 2, 1, false, {TYPES_FLOAT, TYPES_FLOAT, 0, 0, TYPES_FLOAT, 0, 0}, NULL},
@@ -23,7 +25,8 @@ const struct ingot_op_rule ingot_op_rules[INGOT_OP_INTERNAL_COUNT] = {
     [INGOT_OP_ROPE]      = {"rope",      2, 3, 1, false, {TYPES_F32 | TYPES_F16, TYPES_I32, TYPES_F32, 0,
                                                           TYPES_F32 | TYPES_F16, 0, 0}, check_rope},
     [INGOT_OP_SILU]      = {"silu",      1, 1, 1, false, {TYPES_FLOAT, 0, 0, 0, TYPES_FLOAT, 0, 0}, NULL},
-    [INGOT_OP_SWIGLU]    = {"swiglu",    1, 2, 3, true,  {TYPES_FLOAT, TYPES_FLOAT, 0, 0, TYPES_FLOAT, 0, 0}, check_swiglu},
+    [INGOT_OP_SWIGLU]    = {"swiglu",    1, 2, 3, true,  {TYPES_FLOAT, TYPES_FLOAT, 0, 0, TYPES_FLOAT, 0, 0},
+                            check_swiglu},
     [INGOT_OP_SOFT_MAX]  = {"soft_max",  1, 2, 1, false, {TYPES_F32, TYPES_F32 | TYPES_F16, 0, 0, TYPES_F32, 0, 0},
                             check_soft_max},
     [INGOT_OP_MUL_MAT]   = {"mul_mat",   2, 2, 0, false, {TYPES_ANY, TYPES_FLOAT, 0, 0, TYPES_F32, 0, TYPES_F32},
@@ -32,6 +35,7 @@ const struct ingot_op_rule ingot_op_rules[INGOT_OP_INTERNAL_COUNT] = {
                             check_attention},
     [INGOT_OP_QUANTIZE]  = {"quantize",  1, 1, 0, true,  {TYPES_FLOAT, 0, 0, 0, 0, 0, 0}, NULL},
 };
+/* clang-format on */
 
 #define SAME_SHAPE(op, slot, of)                                                                                       \
     {op, slot, 0, REL_SAME, of, 0}, {op, slot, 1, REL_SAME, of, 1}, {op, slot, 2, REL_SAME, of, 2},                    \
@@ -182,7 +186,7 @@ static ingot_status check_rope(ingot_context *ctx, const struct ingot_call *call
     INGOT_TRY(rope_above(ctx, call, "freq_base", p->freq_base, yarn ? 1.0 : 0.0), st, done);
     INGOT_TRY(rope_above(ctx, call, "freq_scale", p->freq_scale, 0.0), st, done);
     if (!isfinite(p->ext_factor) || p->ext_factor < 0.0f)
-        return ingot_fail(ctx, INGOT_ERR_INVALID, "rope of %s: ext_factor is %g, expected a finite number of at least 0",
+        return ingot_fail(ctx, INGOT_ERR_INVALID, "rope of %s: ext_factor is %g, expected a finite number from 0 on",
                           ingot_describe(x, a), (double)p->ext_factor);
     INGOT_TRY(rope_above(ctx, call, "attn_factor", p->attn_factor, 0.0), st, done);
     if (yarn) {
