@@ -2,10 +2,13 @@
  *
  * q8.cuh - how activations are rounded to 8 bits: the one definition that QUANTIZE and every kernel
  * with a q8 output share, so that a fused producer gives bit for bit what QUANTIZE would give.
- * The layout is struct ingot_arg_q8 of src/kernels/args.h. Included after device.cuh and args.h.
+ * The layout is struct ingot_arg_q8 of src/kernels/args.h.
  */
 #ifndef INGOT_Q8_CUH
 #define INGOT_Q8_CUH
+
+#include "src/device/device.cuh"
+#include "src/kernels/args.h"
 
 /* Eight neighbouring lanes hold one block of 32, lane l its elements 4l..4l+3. Returns the lane's four
  * bytes, element 4l lowest, and the block's scale on all eight lanes. Called by the whole warp; groups

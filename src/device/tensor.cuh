@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * tensor.cuh - how kernels reach the elements of strided tensors of plain types. Included after
- * device.cuh and args.h.
+ * tensor.cuh - how kernels reach the elements of strided tensors of plain types.
  *
  * Kernels compute in float. `ld_f16(p)` reads one element of the type in its name, `ldv_f16(p, v)` a
  * vector of as many elements as v has; st_ and stv_ write. Narrow elements are always stored one by
@@ -13,6 +12,9 @@
  */
 #ifndef INGOT_TENSOR_CUH
 #define INGOT_TENSOR_CUH
+
+#include "src/device/device.cuh"
+#include "src/kernels/args.h"
 
 /* ---- one element ------------------------------------------------------------------------------- */
 

@@ -3,10 +3,13 @@
  * twofloat.cuh - about 46 bits out of pairs of f32, for angles: pos * freq with pos up to 10^6 and more
  * needs its place within a turn to 10^-7, and f64 is 32 or 64 times slower on most chips. A value is
  * hi + lo with |lo| at most half a unit of hi's last place. The _rn forms keep the compiler from fusing
- * what must be rounded on its own. Included after device.cuh and args.h (struct ingot_two_float).
+ * what must be rounded on its own.
  */
 #ifndef INGOT_TWOFLOAT_CUH
 #define INGOT_TWOFLOAT_CUH
+
+#include "src/device/device.cuh"
+#include "src/kernels/args.h"
 
 /* hi + lo for |hi| >= |lo|, and for any two numbers. */
 INGOT_DEV struct ingot_two_float two_join(float hi, float lo) {
