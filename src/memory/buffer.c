@@ -63,7 +63,7 @@ void ingot_buffer_destroy(ingot_buffer *buffer)
     if (!buffer) return;
     ctx = buffer->ctx;
     /* On a lost context nothing runs any more and there is nothing to wait for. */
-    if (ingot_enter(ctx, &previous) == INGOT_OK && buffer->data) {
+    if (!ctx->lost && ingot_enter(ctx, &previous) == INGOT_OK && buffer->data) {
         (void)ingot_check_cuda(ctx, cudaStreamSynchronize(ctx->stream), "ingot_buffer_destroy");
     }
     ingot_free(ctx, buffer->kind, buffer->data);
