@@ -249,7 +249,35 @@ ingot_status ingot_blas_gemm(ingot_context *ctx, const struct ingot_gemm *gemm)
     return st;
 }
 
+bool ingot_blas_supports(ingot_context *ctx, const struct ingot_gemm *gemm)
+{
+    const uintptr_t             element = ingot_type_size(gemm->type);
+    struct ingot_gemm           least = *gemm; /* at the least aligned pointers there are */
+    const cublasLtMatmulAlgo_t *algo;
+    struct plan                 plan;
+    char                        error[INGOT_ERROR_TEXT];
+    ingot_status                st = INGOT_ERR_UNSUPPORTED;
+
+    if (!ctx->blas || !ingot_is_float_type(gemm->type)) return false;
+    memcpy(error, ctx->error, sizeof error); /* a "no" is no failure of the caller's */
+    least.a = least.b = (const void *)element;
+    least.d = (float *)sizeof(float);
+    INGOT_TRY(describe(ctx, &least, &plan), st, done);
+    INGOT_TRY(find_algorithm(ctx, &plan, &least, &algo), st, done);
+
+done:
+    memcpy(ctx->error, error, sizeof error);
+    return st == INGOT_OK;
+}
+
 #else /* no cuBLASLt */
+
+bool ingot_blas_supports(ingot_context *ctx, const struct ingot_gemm *gemm)
+{
+    (void)ctx;
+    (void)gemm;
+    return false;
+}
 
 ingot_status ingot_blas_create(ingot_context *ctx, size_t workspace, struct ingot_blas **out)
 {

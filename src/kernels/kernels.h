@@ -95,5 +95,8 @@ void         ingot_blas_destroy(ingot_context *ctx, struct ingot_blas *blas);
 /* Runs it on the context's stream with the handle's own workspace; legal under capture.  INGOT_ERR_UNSUPPORTED if
  * cuBLASLt has no algorithm for this shape or alignment. */
 ingot_status ingot_blas_gemm(ingot_context *ctx, const struct ingot_gemm *gemm);
+/* Whether ingot_blas_gemm has an algorithm for these shapes and strides at any pointers aligned to their elements; the
+ * pointers in `gemm` are not looked at.  Records no failure.  False without a handle. */
+bool ingot_blas_supports(ingot_context *ctx, const struct ingot_gemm *gemm);
 
 #endif
