@@ -55,7 +55,7 @@ static bool add_merge(struct bpe *b, const struct vocab *v, struct gguf_str text
     char q[QUOTED_BYTES];
     const char *space = text.n > 2 ? memchr(text.s + 1, ' ', text.n - 2) : NULL;
     if (!space)
-        return fail(err, "tokenizer.ggml.merges entry %" PRId32 " is %s, expected two texts "
+        return err_set(err, "tokenizer.ggml.merges entry %" PRId32 " is %s, expected two texts "
                     "with a space between", rank, quoted(q, text.s, text.n));
     uint64_t left_n = (uint64_t)(space - text.s), right_n = text.n - left_n - 1;
     joined->n = 0;
@@ -64,7 +64,7 @@ static bool add_merge(struct bpe *b, const struct vocab *v, struct gguf_str text
     int32_t left = vocab_find(v, text.s, left_n), right = vocab_find(v, space + 1, right_n);
     int32_t id = vocab_find(v, joined->p, joined->n);
     if (left < 0 || right < 0 || id < 0)
-        return fail(err, "tokenizer.ggml.merges entry %" PRId32 ", %s: %s is no token", rank,
+        return err_set(err, "tokenizer.ggml.merges entry %" PRId32 ", %s: %s is no token", rank,
                     quoted(q, text.s, text.n),
                     left < 0 ? "the left part" : right < 0 ? "the right part" : "the whole");
     uint64_t pair = (uint64_t)left << 32 | (uint64_t)right;
@@ -83,7 +83,7 @@ static bool load_merges(struct bpe *b, const struct vocab *v, const struct gguf 
     if (!gguf_get_array(g, "tokenizer.ggml.merges", GGUF_REQUIRED, GGUF_STRING, &a, err))
         return false;
     if (a.count > INT32_MAX / 4)
-        return fail(err, "tokenizer.ggml.merges has %" PRIu64 " entries, expected at most %d",
+        return err_set(err, "tokenizer.ggml.merges has %" PRIu64 " entries, expected at most %d",
                     a.count, INT32_MAX / 4);
     uint64_t slots = 4;
     while (slots < 2 * a.count)
@@ -114,7 +114,7 @@ bool bpe_load(struct bpe *b, const struct vocab *v, const struct gguf *g, struct
         return false;
     b->pre = pre_find(pre.s, pre.n);
     if (!b->pre)
-        return fail(err, "pre-tokeniser %s is not supported, expected one of %s",
+        return err_set(err, "pre-tokeniser %s is not supported, expected one of %s",
                     quoted(q, pre.s, pre.n), pre_names());
     byte_letters(letter);
     for (int i = 0; i < 256; i++)

@@ -38,9 +38,9 @@ bool chat_detect(struct chat *c, const struct gguf *g, const struct tokenizer *t
         return false;
     if (!memmem(tmpl.s, tmpl.n, start_mark, sizeof start_mark - 1) ||
         !memmem(tmpl.s, tmpl.n, end_mark, sizeof end_mark - 1))
-        return fail(err, "the chat template is not ChatML");
+        return err_set(err, "the chat template is not ChatML");
     if (c->start < 0 || c->end < 0)
-        return fail(err, "the chat template is ChatML, but its marks are no tokens");
+        return err_set(err, "the chat template is ChatML, but its marks are no tokens");
     return find_system(c, tmpl, err);
 }
 

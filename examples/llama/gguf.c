@@ -68,7 +68,7 @@ static const char *const type_names[GGUF_N_TYPES] = {
 static const unsigned char *take(struct reader *r, uint64_t n, const char *what)
 {
     if (n > r->size - r->at) {
-        fail(r->err, "truncated at byte %" PRIu64 ": %s needs %" PRIu64 " bytes, %" PRIu64
+        err_set(r->err, "truncated at byte %" PRIu64 ": %s needs %" PRIu64 " bytes, %" PRIu64
              " are left", r->at, what, n, r->size - r->at);
         return NULL;
     }
@@ -109,7 +109,7 @@ static bool check_type(struct reader *r, uint32_t type)
 {
     if (type < GGUF_N_TYPES)
         return true;
-    return fail(r->err, "byte %" PRIu64 ": value type %" PRIu32 " is unknown, expected 0 to %d",
+    return err_set(r->err, "byte %" PRIu64 ": value type %" PRIu32 " is unknown, expected 0 to %d",
                 r->at - 4, type, GGUF_N_TYPES - 1);
 }
 
@@ -118,7 +118,7 @@ static bool check_bools(struct reader *r, const unsigned char *p, uint64_t n)
 {
     for (uint64_t i = 0; i < n; i++)
         if (p[i] > 1)
-            return fail(r->err, "byte %" PRIu64 ": a bool is %d, expected 0 or 1",
+            return err_set(r->err, "byte %" PRIu64 ": a bool is %d, expected 0 or 1",
                         (uint64_t)(p + i - r->bytes), p[i]);
     return true;
 }
@@ -135,11 +135,11 @@ static bool skip_array(struct reader *r, struct gguf_array *out, int depth)
     // The least an element takes: a string has its length, an array its type and count.
     uint64_t least = type == GGUF_STRING ? 8 : type == GGUF_ARRAY ? 12 : type_bytes[type];
     if (!mul_u64(count, least, &bytes) || bytes > r->size - r->at)
-        return fail(r->err, "byte %" PRIu64 ": an array of %" PRIu64 " x %s needs more than the %"
+        return err_set(r->err, "byte %" PRIu64 ": an array of %" PRIu64 " x %s needs more than the %"
                     PRIu64 " bytes that are left", r->at - 8, count, type_names[type],
                     r->size - r->at);
     if (type == GGUF_ARRAY && depth + 1 > MAX_NESTING)
-        return fail(r->err, "byte %" PRIu64 ": arrays nested deeper than %d levels", r->at - 12,
+        return err_set(r->err, "byte %" PRIu64 ": arrays nested deeper than %d levels", r->at - 12,
                     MAX_NESTING);
     if (type != GGUF_STRING && type != GGUF_ARRAY) {
         const unsigned char *p = take(r, bytes, "an array");
@@ -192,7 +192,7 @@ static bool read_keys(struct reader *r, struct gguf *g)
 {
     char q[QUOTED_BYTES];
     if (g->n_keys > (r->size - r->at) / MIN_KEY_BYTES)
-        return fail(r->err, "byte 16: %" PRIu64 " keys cannot lie in the %" PRIu64
+        return err_set(r->err, "byte 16: %" PRIu64 " keys cannot lie in the %" PRIu64
                     " bytes that follow", g->n_keys, r->size - r->at);
     g->keys = new_array(g->n_keys, sizeof *g->keys, "the keys", r->err);
     if (!g->keys)
@@ -200,13 +200,13 @@ static bool read_keys(struct reader *r, struct gguf *g)
     for (uint64_t i = 0; i < g->n_keys; i++)
         if (!read_key(r, &g->keys[i])) {
             struct gguf_str name = g->keys[i].name;
-            return name.s ? fail_in(r->err, "key %s", quoted(q, name.s, name.n))
-                          : fail_in(r->err, "key %" PRIu64 " of %" PRIu64, i, g->n_keys);
+            return name.s ? err_in(r->err, "key %s", quoted(q, name.s, name.n))
+                          : err_in(r->err, "key %" PRIu64 " of %" PRIu64, i, g->n_keys);
         }
     qsort(g->keys, g->n_keys, sizeof *g->keys, compare_keys);
     for (uint64_t i = 1; i < g->n_keys; i++)
         if (compare_keys(&g->keys[i - 1], &g->keys[i]) == 0)
-            return fail(r->err, "key %s is there twice",
+            return err_set(r->err, "key %s is there twice",
                         quoted(q, g->keys[i].name.s, g->keys[i].name.n));
     return true;
 }
@@ -222,7 +222,7 @@ static bool read_tensor(struct reader *r, struct gguf_tensor *t, uint64_t *offse
     if (!take_u32(r, &n_dims, "a tensor's number of dimensions"))
         return false;
     if (n_dims < 1 || n_dims > MAX_DIMS)
-        return fail(r->err, "byte %" PRIu64 ": %" PRIu32 " dimensions, expected 1 to %d", at,
+        return err_set(r->err, "byte %" PRIu64 ": %" PRIu32 " dimensions, expected 1 to %d", at,
                     n_dims, MAX_DIMS);
     t->n_dims = (int)n_dims;
     for (int i = 0; i < MAX_DIMS; i++) {
@@ -230,10 +230,10 @@ static bool read_tensor(struct reader *r, struct gguf_tensor *t, uint64_t *offse
         if (i < t->n_dims && !take_u64(r, &ne, "a tensor's dimension"))
             return false;
         if (ne == 0 || ne > INT64_MAX)
-            return fail(r->err, "byte %" PRIu64 ": dimension %d is %" PRId64
+            return err_set(r->err, "byte %" PRIu64 ": dimension %d is %" PRId64
                         ", expected 1 or more", r->at - 8, i, (int64_t)ne);
         if (!mul_u64(count, ne, &count) || count > INT64_MAX)
-            return fail(r->err, "byte %" PRIu64 ": the number of elements overflows 64 bits",
+            return err_set(r->err, "byte %" PRIu64 ": the number of elements overflows 64 bits",
                         r->at - 8);
         t->ne[i] = (int64_t)ne;
     }
@@ -244,14 +244,14 @@ static bool read_tensor(struct reader *r, struct gguf_tensor *t, uint64_t *offse
     int64_t block = t->type > INT16_MAX ? 0 : (int64_t)ingot_type_block((ingot_type)t->type);
     int64_t block_bytes = block > 0 ? (int64_t)ingot_type_size((ingot_type)t->type) : 0;
     if (block <= 0 || block_bytes <= 0)
-        return fail(r->err, "byte %" PRIu64 ": tensor type %" PRIu32 " is unknown, expected one "
+        return err_set(r->err, "byte %" PRIu64 ": tensor type %" PRIu32 " is unknown, expected one "
                     "of the formats that the library names", at, t->type);
     if (t->ne[0] % block)
-        return fail(r->err, "byte %" PRIu64 ": rows of %" PRId64 " elements, expected a multiple "
+        return err_set(r->err, "byte %" PRIu64 ": rows of %" PRId64 " elements, expected a multiple "
                     "of the block size %" PRId64 " of type %" PRIu32, at, t->ne[0], block,
                     t->type);
     if (!mul_u64(count / (uint64_t)block, (uint64_t)block_bytes, &bytes) || bytes > INT64_MAX)
-        return fail(r->err, "byte %" PRIu64 ": the tensor's size overflows 64 bits", at);
+        return err_set(r->err, "byte %" PRIu64 ": the tensor's size overflows 64 bits", at);
     t->bytes = bytes;
     return take_u64(r, offset, "a tensor's offset");
 }
@@ -260,7 +260,7 @@ static bool read_tensors(struct reader *r, struct gguf *g)
 {
     char q[QUOTED_BYTES];
     if (g->n_tensors > (r->size - r->at) / MIN_TENSOR_BYTES)
-        return fail(r->err, "byte 8: %" PRIu64 " tensors cannot lie in the %" PRIu64
+        return err_set(r->err, "byte 8: %" PRIu64 " tensors cannot lie in the %" PRIu64
                     " bytes that follow the keys", g->n_tensors, r->size - r->at);
     g->tensors = new_array(g->n_tensors, sizeof *g->tensors, "the tensors", r->err);
     g->by_name = new_array(g->n_tensors, sizeof *g->by_name, "the tensors", r->err);
@@ -270,15 +270,15 @@ static bool read_tensors(struct reader *r, struct gguf *g)
         struct gguf_tensor *t = g->by_name[i] = &g->tensors[i];
         uint64_t offset;
         if (!read_tensor(r, t, &offset))
-            return t->name.s ? fail_in(r->err, "tensor %s", quoted(q, t->name.s, t->name.n))
-                             : fail_in(r->err, "tensor %" PRIu64 " of %" PRIu64, i, g->n_tensors);
+            return t->name.s ? err_in(r->err, "tensor %s", quoted(q, t->name.s, t->name.n))
+                             : err_in(r->err, "tensor %" PRIu64 " of %" PRIu64, i, g->n_tensors);
         // Until the start of the data is known, `data` carries the offset.
         t->data = (const void *)(uintptr_t)offset;
     }
     qsort(g->by_name, g->n_tensors, sizeof *g->by_name, compare_tensors);
     for (uint64_t i = 1; i < g->n_tensors; i++)
         if (compare_tensors(&g->by_name[i - 1], &g->by_name[i]) == 0)
-            return fail(r->err, "tensor %s is there twice",
+            return err_set(r->err, "tensor %s is there twice",
                         quoted(q, g->by_name[i]->name.s, g->by_name[i]->name.n));
     return true;
 }
@@ -293,22 +293,22 @@ static bool place_tensors(struct reader *r, struct gguf *g)
     if (!gguf_get_uint(g, "general.alignment", GGUF_OPTIONAL, UINT32_MAX, &alignment, r->err))
         return false;
     if (alignment == 0 || (alignment & (alignment - 1)))
-        return fail(r->err, "general.alignment is %" PRIu64 ", expected a power of two", alignment);
+        return err_set(r->err, "general.alignment is %" PRIu64 ", expected a power of two", alignment);
     if (g->n_tensors == 0)
         return true;
     start = (r->at + alignment - 1) & ~(alignment - 1);  // both far below 2^63
     if (start > r->size)
-        return fail(r->err, "truncated: tensor data starts at byte %" PRIu64
+        return err_set(r->err, "truncated: tensor data starts at byte %" PRIu64
                     ", the file has %" PRIu64, start, r->size);
     for (uint64_t i = 0; i < g->n_tensors; i++) {
         struct gguf_tensor *t = &g->tensors[i];
         uint64_t offset = (uint64_t)(uintptr_t)t->data, end;
         const char *name = quoted(q, t->name.s, t->name.n);
         if (offset & (alignment - 1))
-            return fail(r->err, "tensor %s: offset %" PRIu64 " is no multiple of the alignment %"
+            return err_set(r->err, "tensor %s: offset %" PRIu64 " is no multiple of the alignment %"
                         PRIu64, name, offset, alignment);
         if (!add_u64(offset, t->bytes, &end) || end > r->size - start)
-            return fail(r->err, "tensor %s: %" PRIu64 " bytes at offset %" PRIu64
+            return err_set(r->err, "tensor %s: %" PRIu64 " bytes at offset %" PRIu64
                         " go past the end: %" PRIu64 " bytes of data from byte %" PRIu64
                         " are in the file", name, t->bytes, offset, r->size - start, start);
         t->data = r->bytes + start + offset;
@@ -324,17 +324,17 @@ static bool read_head(struct reader *r, struct gguf *g)
     if (memcmp(magic, "GGUF", 4)) {
         char q[QUOTED_BYTES];
         if (memcmp(magic, "FUGG", 4) == 0)
-            return fail(r->err, "a big-endian file, expected a little-endian one");
-        return fail(r->err, "magic is %s, expected \"GGUF\"", quoted(q, (const char *)magic, 4));
+            return err_set(r->err, "a big-endian file, expected a little-endian one");
+        return err_set(r->err, "magic is %s, expected \"GGUF\"", quoted(q, (const char *)magic, 4));
     }
     if (!take_u32(r, &g->version, "the version"))
         return false;
     if (g->version != 2 && g->version != 3) {
         uint32_t swapped = __builtin_bswap32(g->version);
         if (swapped >= 1 && swapped <= 3)
-            return fail(r->err, "a big-endian file (version %" PRIu32
+            return err_set(r->err, "a big-endian file (version %" PRIu32
                         " byte-swapped), expected a little-endian one", swapped);
-        return fail(r->err, "GGUF version %" PRIu32 ", expected 2 or 3", g->version);
+        return err_set(r->err, "GGUF version %" PRIu32 ", expected 2 or 3", g->version);
     }
     return take_u64(r, &g->n_tensors, "the tensor count") &&
            take_u64(r, &g->n_keys, "the key count");
@@ -361,24 +361,24 @@ struct gguf *gguf_open(const char *path, struct err *err)
     struct stat st;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) != 0) {
-        fail(err, "%s: %s", path, strerror(errno));
+        err_set(err, "%s: %s", path, strerror(errno));
         goto done;
     }
     if (!S_ISREG(st.st_mode) || st.st_size == 0) {
-        fail(err, "%s: %s, expected a GGUF file", path,
+        err_set(err, "%s: %s, expected a GGUF file", path,
              S_ISREG(st.st_mode) ? "an empty file" : "not a regular file");
         goto done;
     }
     map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED) {
-        fail(err, "%s: cannot be mapped: %s", path, strerror(errno));
+        err_set(err, "%s: cannot be mapped: %s", path, strerror(errno));
         goto done;
     }
     g = gguf_parse(map, (uint64_t)st.st_size, err);
     if (g)
         g->map = map;
     else
-        fail_in(err, "%s", path);
+        err_in(err, "%s", path);
 done:
     if (!g && map != MAP_FAILED)
         munmap(map, (size_t)st.st_size);
@@ -441,12 +441,12 @@ bool gguf_has(const struct gguf *g, const char *key)
 // The answer of a getter whose key is not there.
 static bool missing(const char *name, enum gguf_need need, struct err *err)
 {
-    return need == GGUF_OPTIONAL || fail(err, "key \"%s\" is missing", name);
+    return need == GGUF_OPTIONAL || err_set(err, "key \"%s\" is missing", name);
 }
 
 static bool wrong_type(const struct key *key, const char *name, const char *want, struct err *err)
 {
-    return fail(err, "key \"%s\" has type %s, expected %s", name, type_names[key->type], want);
+    return err_set(err, "key \"%s\" has type %s, expected %s", name, type_names[key->type], want);
 }
 
 // An integer of any type, sign-extended; *negative tells how to read the result.
@@ -478,10 +478,10 @@ bool gguf_get_uint(const struct gguf *g, const char *name, enum gguf_need need, 
     if (!read_int(key, &v, &negative))
         return wrong_type(key, name, "an integer", err);
     if (negative)
-        return fail(err, "key \"%s\" is %" PRId64 ", expected 0 to %" PRIu64, name, (int64_t)v,
+        return err_set(err, "key \"%s\" is %" PRId64 ", expected 0 to %" PRIu64, name, (int64_t)v,
                     max);
     if (v > max)
-        return fail(err, "key \"%s\" is %" PRIu64 ", expected 0 to %" PRIu64, name, v, max);
+        return err_set(err, "key \"%s\" is %" PRIu64 ", expected 0 to %" PRIu64, name, v, max);
     *out = v;
     return true;
 }
@@ -538,7 +538,7 @@ bool gguf_get_array(const struct gguf *g, const char *name, enum gguf_need need,
     if (key->type != GGUF_ARRAY)
         return wrong_type(key, name, "an array", err);
     if (key->array.type != type)
-        return fail(err, "key \"%s\" is an array of %s, expected one of %s", name,
+        return err_set(err, "key \"%s\" is an array of %s, expected one of %s", name,
                     type_names[key->array.type], type_names[type]);
     *out = key->array;
     return true;

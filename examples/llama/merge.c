@@ -34,7 +34,7 @@ static bool room(void **p, size_t n, size_t *cap, size_t size, struct err *err)
     size_t want = *cap ? 2 * *cap : 64;
     void *q = want <= SIZE_MAX / size ? realloc(*p, want * size) : NULL;
     if (!q)
-        return fail(err, "out of memory: %zu symbols of text", want);
+        return err_set(err, "out of memory: %zu symbols of text", want);
     *p = q;
     *cap = want;
     return true;

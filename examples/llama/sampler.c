@@ -50,15 +50,15 @@ struct sampler *sampler_create(const struct sampler_options *o, int32_t n, struc
 {
     // Written so that NaN fails.
     if (!(o->temperature >= 0) || !isfinite(o->temperature)) {
-        fail(err, "temperature %g, expected 0 or more", o->temperature);
+        err_set(err, "temperature %g, expected 0 or more", o->temperature);
         return NULL;
     }
     if (!(o->top_p > 0 && o->top_p <= 1)) {
-        fail(err, "top-p %g, expected above 0 and at most 1", o->top_p);
+        err_set(err, "top-p %g, expected above 0 and at most 1", o->top_p);
         return NULL;
     }
     if (o->top_k < 0 || n < 1) {
-        fail(err, "top-k %d of %d tokens, expected 0 or more of at least 1", o->top_k, n);
+        err_set(err, "top-k %d of %d tokens, expected 0 or more of at least 1", o->top_k, n);
         return NULL;
     }
     struct sampler *s = new_array(1, sizeof *s, "the sampler", err);

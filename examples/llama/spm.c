@@ -14,7 +14,7 @@ enum { SPACE_MARK_BYTES = 3 };
 bool spm_load(struct spm *p, const struct vocab *v, int32_t unknown, struct err *err)
 {
     if (!v->score)
-        return fail(err, "key \"tokenizer.ggml.scores\" is missing, expected one score a token");
+        return err_set(err, "key \"tokenizer.ggml.scores\" is missing, expected one score a token");
     p->unknown = unknown;
     for (unsigned i = 0; i < 256; i++) {
         char text[8];

@@ -45,7 +45,7 @@ static bool load_id(const struct tokenizer *t, const struct gguf *g, const char 
     if (v == UINT64_MAX || v == UINT32_MAX)
         return true;
     if (v >= (uint64_t)t->vocab.n)
-        return fail(err, "key \"%s\" is %" PRIu64 ", expected a token, 0 to %" PRId32, key, v,
+        return err_set(err, "key \"%s\" is %" PRIu64 ", expected a token, 0 to %" PRId32, key, v,
                     t->vocab.n - 1);
     *out = (int32_t)v;
     return true;
@@ -96,7 +96,7 @@ static bool load(struct tokenizer *t, const struct gguf *g, struct err *err)
         return false;
     t->is_spm = gguf_str_is(model, "llama");
     if (!t->is_spm && !gguf_str_is(model, "gpt2"))
-        return fail(err, "tokenizer model %s is not supported, expected \"gpt2\" or \"llama\"",
+        return err_set(err, "tokenizer model %s is not supported, expected \"gpt2\" or \"llama\"",
                     quoted(q, model.s, model.n));
     if (!vocab_load(&t->vocab, g, err) ||
         !load_id(t, g, "tokenizer.ggml.bos_token_id", &t->bos, err) ||
@@ -115,7 +115,7 @@ static bool load(struct tokenizer *t, const struct gguf *g, struct err *err)
                        err))
         return false;
     if (t->add_bos && t->bos < 0)
-        return fail(err, "the vocabulary asks for a bos token, but tokenizer.ggml.bos_token_id is "
+        return err_set(err, "the vocabulary asks for a bos token, but tokenizer.ggml.bos_token_id is "
                     "missing");
     return load_specials(t, err);
 }
@@ -215,7 +215,7 @@ bool tok_decode(const struct tokenizer *t, int32_t id, unsigned flags, struct by
                 struct err *err)
 {
     if (id < 0 || id >= t->vocab.n)
-        return fail(err, "token %" PRId32 ", expected 0 to %" PRId32, id, t->vocab.n - 1);
+        return err_set(err, "token %" PRId32 ", expected 0 to %" PRId32, id, t->vocab.n - 1);
     struct gguf_str text = t->vocab.text[id];
     switch (t->vocab.type[id]) {
     case TOKEN_CONTROL:

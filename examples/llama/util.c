@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool fail(struct err *err, const char *fmt, ...)
+bool err_set(struct err *err, const char *fmt, ...)
 {
     if (!err)
         return false;
@@ -19,17 +19,21 @@ bool fail(struct err *err, const char *fmt, ...)
     return false;
 }
 
-bool fail_in(struct err *err, const char *fmt, ...)
+bool err_in(struct err *err, const char *fmt, ...)
 {
     if (!err)
         return false;
     struct err old = *err;
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    vsnprintf(err->text, sizeof err->text, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof err->text)
-        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", old.text);
+    size_t n = strlen(err->text);
+    for (const char *p = ": "; *p && n + 1 < sizeof err->text; p++)
+        err->text[n++] = *p;
+    for (const char *p = old.text; *p && n + 1 < sizeof err->text; p++)
+        err->text[n++] = *p;
+    err->text[n] = 0;
     return false;
 }
 
@@ -68,10 +72,10 @@ static bool grow(void **p, size_t used, size_t *cap, size_t n, size_t size, stru
     uint64_t want, total;
     if (!add_u64(used, n, &want) || !mul_u64(want, 2, &want) || !mul_u64(want, size, &total) ||
         total > SIZE_MAX)
-        return fail(err, "out of memory: a buffer of %zu + %zu elements", used, n);
+        return err_set(err, "out of memory: a buffer of %zu + %zu elements", used, n);
     void *q = realloc(*p, (size_t)total);
     if (!q)
-        return fail(err, "out of memory: %llu bytes", (unsigned long long)total);
+        return err_set(err, "out of memory: %llu bytes", (unsigned long long)total);
     *p = q;
     *cap = (size_t)want;
     return true;
@@ -119,7 +123,7 @@ void *new_array(uint64_t n, uint64_t size, const char *what, struct err *err)
     if (mul_u64(n, size, &total) && total < SIZE_MAX)
         p = calloc(total ? (size_t)total : 1, 1);
     if (!p)
-        fail(err, "out of memory: %llu x %llu bytes for %s", (unsigned long long)n,
+        err_set(err, "out of memory: %llu x %llu bytes for %s", (unsigned long long)n,
              (unsigned long long)size, what);
     return p;
 }

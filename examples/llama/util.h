@@ -14,12 +14,12 @@ struct err {
     char text[512];
 };
 
-// Writes the text and returns false, so that a check reads `return fail(err, ...)`. A longer text
+// Writes the text and returns false, so that a check reads `return err_set(err, ...)`. A longer text
 // is cut. err may be NULL: the text is dropped.
-bool fail(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool err_set(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // Puts "prefix: " in front of the text that err already has. Returns false.
-bool fail_in(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool err_in(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 enum { QUOTED_BYTES = 80 };
 

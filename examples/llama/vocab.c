@@ -53,7 +53,7 @@ static bool load_texts(struct vocab *v, const struct gguf *g, struct err *err)
     if (!gguf_get_array(g, "tokenizer.ggml.tokens", GGUF_REQUIRED, GGUF_STRING, &a, err))
         return false;
     if (a.count < 1 || a.count > INT32_MAX / 4)
-        return fail(err, "tokenizer.ggml.tokens has %" PRIu64 " entries, expected 1 to %d",
+        return err_set(err, "tokenizer.ggml.tokens has %" PRIu64 " entries, expected 1 to %d",
                     a.count, INT32_MAX / 4);
     v->n = (int32_t)a.count;
     // At most half full.
@@ -86,13 +86,13 @@ static bool load_types(struct vocab *v, const struct gguf *g, struct err *err)
     if (!a.data)
         return true;
     if (a.count != (uint64_t)v->n)
-        return fail(err, "tokenizer.ggml.token_type has %" PRIu64 " entries, expected %" PRId32
+        return err_set(err, "tokenizer.ggml.token_type has %" PRIu64 " entries, expected %" PRId32
                     ", one for each token", a.count, v->n);
     for (int32_t i = 0; i < v->n; i++) {
         int32_t type;
         memcpy(&type, a.data + 4 * (size_t)i, 4);
         if (type < TOKEN_NORMAL || type > TOKEN_BYTE)
-            return fail(err, "tokenizer.ggml.token_type of token %" PRId32 " is %" PRId32
+            return err_set(err, "tokenizer.ggml.token_type of token %" PRId32 " is %" PRId32
                         ", expected %d to %d", i, type, TOKEN_NORMAL, TOKEN_BYTE);
         v->type[i] = (uint8_t)type;
     }
@@ -107,7 +107,7 @@ static bool load_scores(struct vocab *v, const struct gguf *g, struct err *err)
     if (!a.data)
         return true;
     if (a.count != (uint64_t)v->n)
-        return fail(err, "tokenizer.ggml.scores has %" PRIu64 " entries, expected %" PRId32
+        return err_set(err, "tokenizer.ggml.scores has %" PRIu64 " entries, expected %" PRId32
                     ", one for each token", a.count, v->n);
     v->score = new_array(a.count, sizeof *v->score, "the scores", err);
     if (!v->score)
@@ -115,7 +115,7 @@ static bool load_scores(struct vocab *v, const struct gguf *g, struct err *err)
     memcpy(v->score, a.data, a.count * sizeof *v->score);
     for (int32_t i = 0; i < v->n; i++)
         if (isnan(v->score[i]))
-            return fail(err, "tokenizer.ggml.scores of token %" PRId32 " is NaN", i);
+            return err_set(err, "tokenizer.ggml.scores of token %" PRId32 " is NaN", i);
     return true;
 }
 
