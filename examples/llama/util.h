@@ -47,13 +47,11 @@ bool ids_add(struct ids *b, int32_t id, struct err *err);
 void ids_free(struct ids *b);
 
 // *out = a * b, a + b. False on overflow of 64 bits, *out is then not to be used.
-static inline bool mul_u64(uint64_t a, uint64_t b, uint64_t *out)
-{
+static inline bool mul_u64(uint64_t a, uint64_t b, uint64_t *out) {
     return !__builtin_mul_overflow(a, b, out);
 }
 
-static inline bool add_u64(uint64_t a, uint64_t b, uint64_t *out)
-{
+static inline bool add_u64(uint64_t a, uint64_t b, uint64_t *out) {
     return !__builtin_add_overflow(a, b, out);
 }
 

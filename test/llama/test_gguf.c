@@ -3,14 +3,13 @@
 // The GGUF reader on good files, on every fault it must name, cut at every byte, and with random
 // bytes changed. Files are built in memory, each in an allocation of its exact size, so that the
 // address sanitizer sees any read past the end.
-#define _XOPEN_SOURCE 700  // mkstemp, ftruncate
+#define _XOPEN_SOURCE 700 // mkstemp, ftruncate
 #include "gguf_writer.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-static struct bytes good_file(uint32_t version)
-{
+static struct bytes good_file(uint32_t version) {
     struct bytes b = {0};
     put_head(&b, version, 2, 9);
     put_key_str(&b, "general.architecture", "llama");
@@ -35,19 +34,17 @@ static struct bytes good_file(uint32_t version)
     put(&b, "abc", 3);
     put_array(&b, GGUF_BOOL, 1);
     put(&b, "\1", 1);
-    put_tensor(&b, "first", 2, (uint64_t[]){64, 3}, 2, 0);      // q4_0: 6 blocks of 18 bytes
-    put_tensor(&b, "second", 1, (uint64_t[]){5}, 0, 128);       // f32
+    put_tensor(&b, "first", 2, (uint64_t[]){64, 3}, 2, 0); // q4_0: 6 blocks of 18 bytes
+    put_tensor(&b, "second", 1, (uint64_t[]){5}, 0, 128);  // f32
     pad_to(&b, 64);
-    for (int i = 0; i < 128 + 20; i++)
-        put(&b, &(char){(char)i}, 1);
+    for (int i = 0; i < 128 + 20; i++) put(&b, &(char){(char)i}, 1);
     return b;
 }
 
 // Parses a copy of exactly n bytes; the copy lives until close_copy.
 static void *copy;
 
-static struct gguf *parse_copy(const char *p, size_t n, struct err *err)
-{
+static struct gguf *parse_copy(const char *p, size_t n, struct err *err) {
     copy = malloc(n ? n : 1);
     assert_non_null(copy);
     memcpy(copy, p, n);
@@ -55,28 +52,24 @@ static struct gguf *parse_copy(const char *p, size_t n, struct err *err)
     return gguf_parse(copy, n, err);
 }
 
-static void close_copy(struct gguf *g)
-{
+static void close_copy(struct gguf *g) {
     gguf_close(g);
     free(copy);
     copy = NULL;
 }
 
 // The file must be refused with a text that contains `want`.
-static void refuse(const struct bytes *b, const char *want)
-{
+static void refuse(const struct bytes *b, const char *want) {
     struct err err;
     struct gguf *g = parse_copy(b->p, b->n, &err);
-    if (g || !strstr(err.text, want))
-        print_error("expected \"%s\", got \"%s\"\n", want, g ? "no error" : err.text);
+    if (g || !strstr(err.text, want)) print_error("expected \"%s\", got \"%s\"\n", want, g ? "no error" : err.text);
     assert_null(g);
     assert_non_null(strstr(err.text, want));
     close_copy(g);
 }
 
 // Overwrites n bytes at `rel` after the first place where `needle` stands.
-static void patch(struct bytes *b, const char *needle, long rel, const void *p, size_t n)
-{
+static void patch(struct bytes *b, const char *needle, long rel, const void *p, size_t n) {
     size_t len = strlen(needle);
     for (size_t i = 0; i + len <= b->n; i++)
         if (memcmp(b->p + i, needle, len) == 0) {
@@ -139,8 +132,7 @@ static const struct fault faults[] = {
     {"second", 10, (uint64_t)INT64_MAX / 2, 8, "overflows 64 bits"},
 };
 
-static void names_every_fault(void **state)
-{
+static void names_every_fault(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         const struct fault *f = &faults[i];
@@ -151,8 +143,7 @@ static void names_every_fault(void **state)
     }
 }
 
-static void refuses_duplicates(void **state)
-{
+static void refuses_duplicates(void **state) {
     (void)state;
     struct bytes b = {0};
     put_head(&b, 3, 0, 2);
@@ -169,20 +160,17 @@ static void refuses_duplicates(void **state)
     bytes_free(&b);
 }
 
-static void refuses_deep_nesting(void **state)
-{
+static void refuses_deep_nesting(void **state) {
     (void)state;
     struct bytes b = {0};
     put_head(&b, 3, 0, 1);
     put_key(&b, "deep", GGUF_ARRAY);
-    for (int i = 0; i < 100000; i++)
-        put_array(&b, GGUF_ARRAY, 1);
+    for (int i = 0; i < 100000; i++) put_array(&b, GGUF_ARRAY, 1);
     refuse(&b, "nested deeper than 8 levels");
     bytes_free(&b);
 }
 
-static void reads_a_good_file(void **state)
-{
+static void reads_a_good_file(void **state) {
     (void)state;
     for (uint32_t version = 2; version <= 3; version++) {
         struct bytes b = good_file(version);
@@ -212,8 +200,7 @@ static void reads_a_good_file(void **state)
     }
 }
 
-static void getters_check_types(void **state)
-{
+static void getters_check_types(void **state) {
     (void)state;
     struct bytes b = good_file(3);
     struct err err;
@@ -260,15 +247,13 @@ static void getters_check_types(void **state)
     bytes_free(&b);
 }
 
-static void refuses_every_truncation(void **state)
-{
+static void refuses_every_truncation(void **state) {
     (void)state;
     struct bytes b = good_file(3);
     for (size_t n = 0; n < b.n; n++) {
         struct err err;
         struct gguf *g = parse_copy(b.p, n, &err);
-        if (g)
-            fail_msg("a file cut at byte %zu of %zu was accepted", n, b.n);
+        if (g) fail_msg("a file cut at byte %zu of %zu was accepted", n, b.n);
         assert_true(err.text[0] != 0);
         close_copy(g);
     }
@@ -276,8 +261,7 @@ static void refuses_every_truncation(void **state)
 }
 
 // Reads everything that a parsed file hands out.
-static void walk(const struct gguf *g)
-{
+static void walk(const struct gguf *g) {
     static const char *const words[] = {"words", "general.architecture"};
     struct gguf_array a;
     struct gguf_str s;
@@ -285,23 +269,19 @@ static void walk(const struct gguf *g)
     for (uint64_t i = 0; i < gguf_n_tensors(g); i++) {
         const struct gguf_tensor *t = gguf_tensor_at(g, i);
         const unsigned char *p = t->data;
-        for (uint64_t k = 0; k < t->bytes; k++)
-            sum += p[k];
+        for (uint64_t k = 0; k < t->bytes; k++) sum += p[k];
     }
     if (gguf_get_array(g, words[0], GGUF_REQUIRED, GGUF_STRING, &a, NULL))
         for (const unsigned char *at = a.data; a.count--;) {
             s = gguf_next_str(&at);
-            for (uint64_t k = 0; k < s.n; k++)
-                sum += (unsigned char)s.s[k];
+            for (uint64_t k = 0; k < s.n; k++) sum += (unsigned char)s.s[k];
         }
     if (gguf_get_str(g, words[1], GGUF_REQUIRED, &s, NULL))
-        for (uint64_t k = 0; k < s.n; k++)
-            sum += (unsigned char)s.s[k];
+        for (uint64_t k = 0; k < s.n; k++) sum += (unsigned char)s.s[k];
     *(volatile unsigned *)&sum = sum;
 }
 
-static void survives_random_bytes(void **state)
-{
+static void survives_random_bytes(void **state) {
     (void)state;
     enum { ROUNDS = 50000, MOST = 4 };
     struct bytes b = good_file(3);
@@ -317,10 +297,8 @@ static void survives_random_bytes(void **state)
         }
         struct gguf *g = parse_copy(bad.p, bad.n, &err);
         accepted += g != NULL;
-        if (g)
-            walk(g);
-        else
-            assert_true(err.text[0] != 0);
+        if (g) walk(g);
+        else assert_true(err.text[0] != 0);
         close_copy(g);
         bytes_free(&bad);
     }
@@ -328,8 +306,7 @@ static void survives_random_bytes(void **state)
     bytes_free(&b);
 }
 
-static void opens_paths(void **state)
-{
+static void opens_paths(void **state) {
     (void)state;
     char path[] = "/tmp/ingot-test-gguf-XXXXXX";
     int fd = mkstemp(path);
@@ -356,17 +333,12 @@ static void opens_paths(void **state)
     bytes_free(&b);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_a_good_file),
-        cmocka_unit_test(getters_check_types),
-        cmocka_unit_test(names_every_fault),
-        cmocka_unit_test(refuses_duplicates),
-        cmocka_unit_test(refuses_deep_nesting),
-        cmocka_unit_test(refuses_every_truncation),
-        cmocka_unit_test(survives_random_bytes),
-        cmocka_unit_test(opens_paths),
+        cmocka_unit_test(reads_a_good_file),     cmocka_unit_test(getters_check_types),
+        cmocka_unit_test(names_every_fault),     cmocka_unit_test(refuses_duplicates),
+        cmocka_unit_test(refuses_deep_nesting),  cmocka_unit_test(refuses_every_truncation),
+        cmocka_unit_test(survives_random_bytes), cmocka_unit_test(opens_paths),
     };
     return cmocka_run_group_tests_name("llama/gguf", tests, NULL, NULL);
 }

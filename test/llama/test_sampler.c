@@ -13,19 +13,15 @@
 
 #include "../../examples/llama/sampler.h"
 
-static struct sampler *make(double temperature, double top_p, int32_t top_k, uint64_t seed,
-                            int32_t n)
-{
+static struct sampler *make(double temperature, double top_p, int32_t top_k, uint64_t seed, int32_t n) {
     struct err err = {""};
     struct sampler_options o = {temperature, top_p, top_k, seed};
     struct sampler *s = sampler_create(&o, n, &err);
-    if (!s)
-        fail_msg("%s", err.text);
+    if (!s) fail_msg("%s", err.text);
     return s;
 }
 
-static void greedy_takes_the_highest(void **state)
-{
+static void greedy_takes_the_highest(void **state) {
     (void)state;
     struct sampler *s = make(0, 1, 0, 1, 5);
     assert_int_equal(sampler_next(s, (float[]){1, 5, 2, 5, 0}), 1);
@@ -39,8 +35,7 @@ static void greedy_takes_the_highest(void **state)
 
 // Draws many tokens and compares the counts with the expected shares: within 5 standard deviations
 // each, and never a token of share 0.
-static void check_shares(struct sampler *s, const float *logits, const double *share, int n)
-{
+static void check_shares(struct sampler *s, const float *logits, const double *share, int n) {
     enum { DRAWS = 200000, MOST = 8 };
     int count[MOST] = {0};
     for (int i = 0; i < DRAWS; i++) {
@@ -55,8 +50,7 @@ static void check_shares(struct sampler *s, const float *logits, const double *s
     }
 }
 
-static void draws_the_distribution(void **state)
-{
+static void draws_the_distribution(void **state) {
     (void)state;
     const float logits[] = {logf(1), logf(4), NAN, logf(2), logf(3), -INFINITY};
     struct sampler *s = make(1, 1, 0, 42, 6);
@@ -83,8 +77,7 @@ static void draws_the_distribution(void **state)
     sampler_free(s);
 }
 
-static void extremes_do_not_break_it(void **state)
-{
+static void extremes_do_not_break_it(void **state) {
     (void)state;
     struct sampler *s = make(1e-300, 0.9, 0, 3, 3);
     assert_int_equal(sampler_next(s, (float[]){1, 2, 1.5f}), 1);
@@ -100,13 +93,11 @@ static void extremes_do_not_break_it(void **state)
     sampler_free(NULL);
 }
 
-static void one_seed_gives_one_sequence(void **state)
-{
+static void one_seed_gives_one_sequence(void **state) {
     (void)state;
     enum { N = 1000, DRAWS = 200 };
     float logits[N];
-    for (int i = 0; i < N; i++)
-        logits[i] = (float)((i * 7919) % 101) / 20;
+    for (int i = 0; i < N; i++) logits[i] = (float)((i * 7919) % 101) / 20;
     struct sampler *a = make(0.8, 0.95, 0, 7, N), *b = make(0.8, 0.95, 0, 7, N);
     struct sampler *c = make(0.8, 0.95, 0, 8, N);
     int same = 0;
@@ -121,8 +112,7 @@ static void one_seed_gives_one_sequence(void **state)
     sampler_free(c);
 }
 
-static void uniform_is_uniform(void **state)
-{
+static void uniform_is_uniform(void **state) {
     (void)state;
     enum { DRAWS = 100000, BINS = 10 };
     int count[BINS] = {0};
@@ -132,13 +122,11 @@ static void uniform_is_uniform(void **state)
         assert_true(u >= 0 && u < 1);
         count[(int)(u * BINS)]++;
     }
-    for (int i = 0; i < BINS; i++)
-        assert_in_range(count[i], DRAWS / BINS - 500, DRAWS / BINS + 500);
+    for (int i = 0; i < BINS; i++) assert_in_range(count[i], DRAWS / BINS - 500, DRAWS / BINS + 500);
     sampler_free(s);
 }
 
-static void refuses_bad_settings(void **state)
-{
+static void refuses_bad_settings(void **state) {
     (void)state;
     static const struct {
         struct sampler_options o;
@@ -161,8 +149,7 @@ static void refuses_bad_settings(void **state)
     }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(greedy_takes_the_highest), cmocka_unit_test(draws_the_distribution),
         cmocka_unit_test(extremes_do_not_break_it), cmocka_unit_test(one_seed_gives_one_sequence),
