@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from quants import BLOCKS, BY_NAME, FLOATS
 
-# Families in the order of enum ingot_family.  A family's template is templates/<name>.cu.jinja.
+# Families in the order of enum ingot_family.  A family's template is templates/<name>.cu.jinja, or the one its rows name.
 FAMILIES = ["dequant", "copy", "quantize", "mmvq", "mmvf", "get_rows", "set_rows", "add", "mul", "rms_norm", "rope",
             "silu", "swiglu", "soft_max", "attn"]
 
@@ -55,7 +55,7 @@ class Row:
 
     @property
     def template(self):
-        return f"{self.family}.cu.jinja"
+        return f"{self.numbers.get('template', self.family)}.cu.jinja"
 
     @property
     def what(self):
@@ -105,6 +105,71 @@ def mmvf(type, n, rows, min_blocks, threads=256, unit=16):
                     f"{8 * t.bytes} bits per weight.")
 
 
+# Items of the element-wise families are elements of dst (of src for SET_ROWS), of RMS_NORM and SOFT_MAX rows, of ATTN
+# queries times heads times batches.  All of these kernels take what their grid leaves over in further rounds, so any
+# grid is right and ceil(items / unit) is fast.
+
+def vector(*types):
+    """Elements of a thread's vector: 16 bytes of the narrowest type."""
+    return 16 // min(BY_NAME[type].bytes for type in types)
+
+
+def copy(type, to, threads=256):
+    bits = type == to and type != "f32"  # a 16-bit type to itself: the bits, so that every NaN stays what it is
+    vec = vector(type, to)
+    return row("copy", type, to, TILE_TYPE, threads=threads, unit=threads * vec, vec=vec, to=to, size=BY_NAME[type].bytes,
+               to_size=BY_NAME[to].bytes, register="uint16_t" if bits else "float", load="u16" if bits else type,
+               store="u16" if bits else to, cost=f"{vec} elements per thread, {threads} threads.")
+
+
+def binary(family, operator, type, other, threads=256):
+    vec = vector(type, other)
+    return row(family, type, other, TILE_TYPE, threads=threads, unit=threads * vec, template="binary", operator=operator,
+               vec=vec, size=BY_NAME[type].bytes, other=other, other_size=BY_NAME[other].bytes,
+               cost=f"{vec} elements per thread, {threads} threads.")
+
+
+def elementwise(family, template, type, threads=256):
+    vec = vector(type)
+    return row(family, type, threads=threads, unit=threads * vec, template=template, vec=vec, size=BY_NAME[type].bytes,
+               cost=f"{vec} elements per thread, {threads} threads.")
+
+
+def get_rows(type, threads=128):
+    """Rows of a block format are decoded by 8; plain ones are read by vectors."""
+    vec = 8 if type in BLOCKS else vector(type)
+    return row("get_rows", type, threads=threads, unit=threads * vec, vec=vec, size=BY_NAME[type].bytes,
+               template="get_rows" if type in BLOCKS else "get_rows_plain",
+               cost=f"{vec} elements per thread, {threads} threads.")
+
+
+def set_rows(type, threads=128):
+    return elementwise("set_rows", "set_rows", type, threads)
+
+
+def rms_norm(threads=256, keep=4):
+    return row("rms_norm", "f32", threads=threads, unit=1, min_blocks=4, warps=threads // 32, keep=keep,
+               cost=f"One row per block of {threads} threads; rows up to {4 * keep * threads} are read once.")
+
+
+def rope(type, threads=128):
+    return row("rope", type, threads=threads, unit=2 * threads, cost=f"One pair per thread, {threads} threads.")
+
+
+def soft_max(mask, threads=256):
+    return row("soft_max", "f32", mask, TILE_TYPE, threads=threads, unit=1, min_blocks=4, warps=threads // 32, mask=mask,
+               mask_size=BY_NAME[mask].bytes,
+               cost=f"One row per block of {threads} threads; rows up to {4 * threads} are read once.")
+
+
+def attn(type, head, threads=256):
+    """`lanes` lanes share a row of V, 8 elements each; a warp reads `subsets` rows at a time."""
+    lanes = head // 8
+    return row("attn", type, head, TILE_HEAD, threads=threads, unit=1, min_blocks=2, warps=threads // 32, lanes=lanes,
+               subsets=32 // lanes,
+               cost=f"One query of one head per block; {threads // 32} warps share the keys, 32 at a time.")
+
+
 # ---- the rows ----------------------------------------------------------------------------------------------------
 
 def rows():
@@ -112,7 +177,38 @@ def rows():
     out = []
 
     out += [dequant(type, to)                        for type in BLOCKS for to in FLOATS]
+    out += [quantize(type)                           for type in FLOATS]
+
+    #            type    rows in flight, blocks per SM   for n = 1       2       4       8
+    MMVQ = [    ("q4_0",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
+                ("q4_1",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
+                ("q5_0",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
+                ("q5_1",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
+                ("q8_0",                                    (2, 2), (2, 2), (2, 2), (2, 2)),
+                ("q4_K",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
+                ("q6_K",                                    (2, 2), (2, 2), (2, 2), (2, 2))]
+    out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
+
+    #            type                                    n = 1       2       4       8
+    MMVF = [    ("f32",                                     (2, 2), (2, 2), (2, 2), (2, 2)),
+                ("f16",                                     (4, 2), (4, 2), (2, 2), (2, 2)),
+                ("bf16",                                    (4, 2), (4, 2), (2, 2), (2, 2))]
+    out += [mmvf(type, n, *shape)                    for type, *shapes in MMVF for n, shape in zip((1, 2, 4, 8), shapes)]
+
     # Rows of the other families come here, each with its template.
+
+    out += [copy(type, to)                           for type in FLOATS for to in FLOATS]
+    out += [get_rows(type)                           for type in BLOCKS + FLOATS]
+    out += [set_rows(type)                           for type in FLOATS]
+    out += [binary("add", "+", type, other)          for type in FLOATS for other in sorted({type, "f32"})]
+    out += [binary("mul", "*", type, other)          for type in FLOATS for other in sorted({type, "f32"})]
+    out += [rms_norm()]
+    out += [rope(type)                               for type in ("f32", "f16")]
+    out += [elementwise("silu", "unary", type)       for type in FLOATS]
+    out += [elementwise("swiglu", "glu_q8", "f32")]
+    out += [elementwise("swiglu", "glu", type)       for type in ("f16", "bf16")]
+    out += [soft_max(mask)                           for mask in ("f32", "f16")]
+    out += [attn("f16", head)                        for head in (64, 128, 256)]
 
     return out
 
