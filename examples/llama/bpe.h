@@ -10,15 +10,15 @@
 #include "vocab.h"
 
 struct bpe_merge {
-    uint64_t pair;  // left id << 32 | right id
+    uint64_t pair; // left id << 32 | right id
     int32_t rank, id;
 };
 
 struct bpe {
     const struct pre_rule *pre;
-    struct bpe_merge *merges;  // open addressing, rank -1 is free
+    struct bpe_merge *merges; // open addressing, rank -1 is free
     uint64_t mask;
-    int32_t byte_id[256];      // -1: the vocabulary lacks this byte
+    int32_t byte_id[256]; // -1: the vocabulary lacks this byte
 };
 
 // Reads tokenizer.ggml.pre and merges. On failure *b is empty.
@@ -27,8 +27,8 @@ void bpe_free(struct bpe *b);
 
 // Appends the tokens of s[0..n) to *out and adds to *dropped the bytes that the vocabulary has no
 // token for; such a byte is left out before merging.
-bool bpe_encode(const struct bpe *b, const struct vocab *v, struct merger *m, const char *s,
-                size_t n, struct ids *out, size_t *dropped, struct err *err);
+bool bpe_encode(const struct bpe *b, const struct vocab *v, struct merger *m, const char *s, size_t n, struct ids *out,
+                size_t *dropped, struct err *err);
 
 // Appends the bytes that a token's text stands for.
 bool bpe_decode(struct gguf_str text, struct bytes *out, struct err *err);

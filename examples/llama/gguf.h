@@ -35,8 +35,20 @@ struct gguf_tensor {
 };
 
 enum gguf_type {
-    GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL,
-    GGUF_STRING, GGUF_ARRAY, GGUF_U64, GGUF_I64, GGUF_F64, GGUF_N_TYPES,
+    GGUF_U8,
+    GGUF_I8,
+    GGUF_U16,
+    GGUF_I16,
+    GGUF_U32,
+    GGUF_I32,
+    GGUF_F32,
+    GGUF_BOOL,
+    GGUF_STRING,
+    GGUF_ARRAY,
+    GGUF_U64,
+    GGUF_I64,
+    GGUF_F64,
+    GGUF_N_TYPES,
 };
 
 // What a getter does when the key is not there: leave *out as it was and succeed, or fail.
@@ -72,16 +84,13 @@ bool gguf_has(const struct gguf *g, const char *key);
 // Typed getters: true with *out set, or with *out untouched when an optional key is missing. False
 // when a required key is missing or the value has another type. gguf_get_uint takes every integer
 // type and refuses negative values and those above `max`; gguf_get_f64 takes both float types.
-bool gguf_get_uint(const struct gguf *g, const char *key, enum gguf_need need, uint64_t max,
-                   uint64_t *out, struct err *err);
-bool gguf_get_f64(const struct gguf *g, const char *key, enum gguf_need need, double *out,
-                  struct err *err);
-bool gguf_get_bool(const struct gguf *g, const char *key, enum gguf_need need, bool *out,
+bool gguf_get_uint(const struct gguf *g, const char *key, enum gguf_need need, uint64_t max, uint64_t *out,
                    struct err *err);
-bool gguf_get_str(const struct gguf *g, const char *key, enum gguf_need need,
-                  struct gguf_str *out, struct err *err);
-bool gguf_get_array(const struct gguf *g, const char *key, enum gguf_need need,
-                    enum gguf_type type, struct gguf_array *out, struct err *err);
+bool gguf_get_f64(const struct gguf *g, const char *key, enum gguf_need need, double *out, struct err *err);
+bool gguf_get_bool(const struct gguf *g, const char *key, enum gguf_need need, bool *out, struct err *err);
+bool gguf_get_str(const struct gguf *g, const char *key, enum gguf_need need, struct gguf_str *out, struct err *err);
+bool gguf_get_array(const struct gguf *g, const char *key, enum gguf_need need, enum gguf_type type,
+                    struct gguf_array *out, struct err *err);
 
 // Walks an array of strings: the next one, advancing *at, which starts at a->data. Not to be
 // called more than a->count times.

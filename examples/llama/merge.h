@@ -14,12 +14,11 @@ struct symbol {
     const char *s;
     size_t len;
     int32_t id;
-    int64_t prev, next;  // indices, -1 at the ends
+    int64_t prev, next; // indices, -1 at the ends
 };
 
 // Whether a and its right neighbour b may be joined; *key (lower is better) and *id tell how.
-typedef bool (*merge_lookup)(void *arg, const struct symbol *a, const struct symbol *b, double *key,
-                             int32_t *id);
+typedef bool (*merge_lookup)(void *arg, const struct symbol *a, const struct symbol *b, double *key, int32_t *id);
 
 // A row of symbols and the heap, kept between calls to spare allocations. All zero is empty.
 struct merger {

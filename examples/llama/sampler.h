@@ -11,9 +11,9 @@
 #include "util.h"
 
 struct sampler_options {
-    double temperature;  // 0: the highest logit, of equal ones the lowest id
-    double top_p;        // keep the fewest likeliest tokens whose sum reaches it; 1: all
-    int32_t top_k;       // keep the k likeliest first; 0: all
+    double temperature; // 0: the highest logit, of equal ones the lowest id
+    double top_p;       // keep the fewest likeliest tokens whose sum reaches it; 1: all
+    int64_t top_k;      // keep the k likeliest first; 0: all
     uint64_t seed;
 };
 

@@ -27,19 +27,18 @@ int32_t tok_find(const struct tokenizer *t, const char *text);
 bool tok_is_end(const struct tokenizer *t, int32_t id);
 
 enum tok_flags {
-    TOK_SPECIAL = 1,  // the texts of control tokens become those tokens
-    TOK_BOS = 2,      // begin with the bos token, if the file asks for that
+    TOK_SPECIAL = 1, // the texts of control tokens become those tokens
+    TOK_BOS = 2,     // begin with the bos token, if the file asks for that
 };
 
 // Appends the tokens of s[0..n) to *out; any bytes are legal. User-defined tokens are recognised
 // always, control tokens only with TOK_SPECIAL. *dropped is set to the number of bytes for which
 // the vocabulary has no token (NULL: not wanted). On failure *out may have grown.
-bool tok_encode(struct tokenizer *t, const char *s, size_t n, unsigned flags, struct ids *out,
-                size_t *dropped, struct err *err);
+bool tok_encode(struct tokenizer *t, const char *s, size_t n, unsigned flags, struct ids *out, size_t *dropped,
+                struct err *err);
 
 // Appends the bytes that a token stands for, which may be part of a UTF-8 sequence (utf8_push puts
 // them together). Control tokens give nothing, or their name with TOK_SPECIAL.
-bool tok_decode(const struct tokenizer *t, int32_t id, unsigned flags, struct bytes *out,
-                struct err *err);
+bool tok_decode(const struct tokenizer *t, int32_t id, unsigned flags, struct bytes *out, struct err *err);
 
 #endif

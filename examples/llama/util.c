@@ -8,10 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool fail(struct err *err, const char *fmt, ...)
-{
-    if (!err)
-        return false;
+bool err_set(struct err *err, const char *fmt, ...) {
+    if (!err) return false;
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(err->text, sizeof err->text, fmt, ap);
@@ -19,22 +17,21 @@ bool fail(struct err *err, const char *fmt, ...)
     return false;
 }
 
-bool fail_in(struct err *err, const char *fmt, ...)
-{
-    if (!err)
-        return false;
+bool err_in(struct err *err, const char *fmt, ...) {
+    if (!err) return false;
     struct err old = *err;
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    vsnprintf(err->text, sizeof err->text, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof err->text)
-        snprintf(err->text + n, sizeof err->text - (size_t)n, ": %s", old.text);
+    size_t n = strlen(err->text);
+    for (const char *p = ": "; *p && n + 1 < sizeof err->text; p++) err->text[n++] = *p;
+    for (const char *p = old.text; *p && n + 1 < sizeof err->text; p++) err->text[n++] = *p;
+    err->text[n] = 0;
     return false;
 }
 
-const char *quoted(char buf[QUOTED_BYTES], const char *s, uint64_t n)
-{
+const char *quoted(char buf[QUOTED_BYTES], const char *s, uint64_t n) {
     static const char hex[] = "0123456789abcdef";
     size_t at = 0;
     buf[at++] = '"';
@@ -61,65 +58,51 @@ const char *quoted(char buf[QUOTED_BYTES], const char *s, uint64_t n)
 }
 
 // Makes room for n more elements of `size` bytes in an array that has `used` of `*cap`.
-static bool grow(void **p, size_t used, size_t *cap, size_t n, size_t size, struct err *err)
-{
-    if (n <= *cap - used)
-        return true;
+static bool grow(void **p, size_t used, size_t *cap, size_t n, size_t size, struct err *err) {
+    if (n <= *cap - used) return true;
     uint64_t want, total;
-    if (!add_u64(used, n, &want) || !mul_u64(want, 2, &want) || !mul_u64(want, size, &total) ||
-        total > SIZE_MAX)
-        return fail(err, "out of memory: a buffer of %zu + %zu elements", used, n);
+    if (!add_u64(used, n, &want) || !mul_u64(want, 2, &want) || !mul_u64(want, size, &total) || total > SIZE_MAX)
+        return err_set(err, "out of memory: a buffer of %zu + %zu elements", used, n);
     void *q = realloc(*p, (size_t)total);
-    if (!q)
-        return fail(err, "out of memory: %llu bytes", (unsigned long long)total);
+    if (!q) return err_set(err, "out of memory: %llu bytes", (unsigned long long)total);
     *p = q;
     *cap = (size_t)want;
     return true;
 }
 
-bool bytes_add(struct bytes *b, const void *p, size_t n, struct err *err)
-{
-    if (n == 0)
-        return true;
+bool bytes_add(struct bytes *b, const void *p, size_t n, struct err *err) {
+    if (n == 0) return true;
     void *q = b->p;
-    if (!grow(&q, b->n, &b->cap, n, 1, err))
-        return false;
+    if (!grow(&q, b->n, &b->cap, n, 1, err)) return false;
     b->p = q;
     memcpy(b->p + b->n, p, n);
     b->n += n;
     return true;
 }
 
-void bytes_free(struct bytes *b)
-{
+void bytes_free(struct bytes *b) {
     free(b->p);
     *b = (struct bytes){0};
 }
 
-bool ids_add(struct ids *b, int32_t id, struct err *err)
-{
+bool ids_add(struct ids *b, int32_t id, struct err *err) {
     void *q = b->p;
-    if (!grow(&q, b->n, &b->cap, 1, sizeof id, err))
-        return false;
+    if (!grow(&q, b->n, &b->cap, 1, sizeof id, err)) return false;
     b->p = q;
     b->p[b->n++] = id;
     return true;
 }
 
-void ids_free(struct ids *b)
-{
+void ids_free(struct ids *b) {
     free(b->p);
     *b = (struct ids){0};
 }
 
-void *new_array(uint64_t n, uint64_t size, const char *what, struct err *err)
-{
+void *new_array(uint64_t n, uint64_t size, const char *what, struct err *err) {
     uint64_t total;
     void *p = NULL;
-    if (mul_u64(n, size, &total) && total < SIZE_MAX)
-        p = calloc(total ? (size_t)total : 1, 1);
+    if (mul_u64(n, size, &total) && total < SIZE_MAX) p = calloc(total ? (size_t)total : 1, 1);
     if (!p)
-        fail(err, "out of memory: %llu x %llu bytes for %s", (unsigned long long)n,
-             (unsigned long long)size, what);
+        err_set(err, "out of memory: %llu x %llu bytes for %s", (unsigned long long)n, (unsigned long long)size, what);
     return p;
 }

@@ -14,12 +14,12 @@ struct err {
     char text[512];
 };
 
-// Writes the text and returns false, so that a check reads `return fail(err, ...)`. A longer text
+// Writes the text and returns false, so that a check reads `return err_set(err, ...)`. A longer text
 // is cut. err may be NULL: the text is dropped.
-bool fail(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool err_set(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 // Puts "prefix: " in front of the text that err already has. Returns false.
-bool fail_in(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool err_in(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 enum { QUOTED_BYTES = 80 };
 
@@ -47,13 +47,11 @@ bool ids_add(struct ids *b, int32_t id, struct err *err);
 void ids_free(struct ids *b);
 
 // *out = a * b, a + b. False on overflow of 64 bits, *out is then not to be used.
-static inline bool mul_u64(uint64_t a, uint64_t b, uint64_t *out)
-{
+static inline bool mul_u64(uint64_t a, uint64_t b, uint64_t *out) {
     return !__builtin_mul_overflow(a, b, out);
 }
 
-static inline bool add_u64(uint64_t a, uint64_t b, uint64_t *out)
-{
+static inline bool add_u64(uint64_t a, uint64_t b, uint64_t *out) {
     return !__builtin_add_overflow(a, b, out);
 }
 

@@ -8,15 +8,20 @@
 #include "gguf.h"
 
 enum token_type {
-    TOKEN_NORMAL = 1, TOKEN_UNKNOWN, TOKEN_CONTROL, TOKEN_USER, TOKEN_UNUSED, TOKEN_BYTE,
+    TOKEN_NORMAL = 1,
+    TOKEN_UNKNOWN,
+    TOKEN_CONTROL,
+    TOKEN_USER,
+    TOKEN_UNUSED,
+    TOKEN_BYTE,
 };
 
 struct vocab {
     int32_t n;
     struct gguf_str *text;
     uint8_t *type;
-    float *score;   // NULL when the file has none
-    int32_t *slot;  // open addressing, -1 is free
+    float *score;  // NULL when the file has none
+    int32_t *slot; // open addressing, -1 is free
     uint64_t mask;
 };
 
