@@ -177,6 +177,16 @@ def rows():
     out = []
 
     out += [dequant(type, to)                        for type in BLOCKS for to in FLOATS]
+    #            type    rows in flight, blocks per SM   for n = 1       2       4       8
+    MMVQ = [    ("q4_0",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
+                ("q4_1",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
+                ("q5_0",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
+                ("q5_1",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
+                ("q8_0",                                    (2, 2), (2, 2), (2, 2), (2, 2)),
+                ("q4_K",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
+                ("q6_K",                                    (2, 2), (2, 2), (2, 2), (2, 2))]
+    out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
+
     # Rows of the other families come here, each with its template.
 
     out += [copy(type, to)                           for type in FLOATS for to in FLOATS]
