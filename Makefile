@@ -68,7 +68,7 @@ EXOBJ := $(EXSRC:%.c=$(B)/obj/%.o)
 TESTS := $(filter-out test_link,$(patsubst test/%.c,%,$(wildcard test/test_*.c)))
 LLAMATESTS := $(patsubst test/llama/%.c,%,$(wildcard test/llama/test_*.c))
 SIMTTESTS  := $(if $(filter 1,$(SIMT)),$(patsubst test/simt/%.c,%,$(wildcard test/simt/test_*.c)))
-TESTHELP := $(B)/obj/test/check.o
+TESTHELP := $(B)/obj/test/check.o $(B)/obj/test/ref.o
 TESTBIN  := $(TESTS:%=$(B)/test/%) $(LLAMATESTS:%=$(B)/test/llama/%) $(SIMTTESTS:%=$(B)/test/simt/%)
 
 .DEFAULT_GOAL := lib
