@@ -177,6 +177,8 @@ def rows():
     out = []
 
     out += [dequant(type, to)                        for type in BLOCKS for to in FLOATS]
+    out += [quantize(type)                           for type in FLOATS]
+
     #            type    rows in flight, blocks per SM   for n = 1       2       4       8
     MMVQ = [    ("q4_0",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
                 ("q4_1",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
@@ -186,6 +188,12 @@ def rows():
                 ("q4_K",                                    (4, 2), (4, 2), (4, 2), (4, 2)),
                 ("q6_K",                                    (2, 2), (2, 2), (2, 2), (2, 2))]
     out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
+
+    #            type                                    n = 1       2       4       8
+    MMVF = [    ("f32",                                     (2, 2), (2, 2), (2, 2), (2, 2)),
+                ("f16",                                     (4, 2), (4, 2), (2, 2), (2, 2)),
+                ("bf16",                                    (4, 2), (4, 2), (2, 2), (2, 2))]
+    out += [mmvf(type, n, *shape)                    for type, *shapes in MMVF for n, shape in zip((1, 2, 4, 8), shapes)]
 
     # Rows of the other families come here, each with its template.
 

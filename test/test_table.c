@@ -203,6 +203,12 @@ static const struct ingot_kernel *search(const struct ingot_kernel *all, int cou
     return best;
 }
 
+static unsigned next(unsigned *seed)
+{
+    *seed = *seed * 1103515245u + 12345u;
+    return *seed >> 16;
+}
+
 static void agrees_with_a_slow_search(void **state)
 {
     static const int archs[] = {75, 80, 90}, chips[] = {75, 80, 87, 90, 120};
@@ -215,10 +221,9 @@ static void agrees_with_a_slow_search(void **state)
     for (int round = 0; round < 200; round++) {
         int count = 0;
         for (int i = 0; i < 40; i++) {
-#define NEXT ((seed = seed * 1103515245u + 12345u) >> 16)
-            struct ingot_kernel k = {.symbol = "r", .family = NEXT % 2, .type = NEXT % 3, .serves = 7,
-                                     .arch = (uint8_t)archs[NEXT % 3], .threads = 32, .smem = NEXT % 4 * 64 * KIB};
-            const unsigned tile = NEXT % 40;
+            struct ingot_kernel k = {.symbol = "r", .family = next(&seed) % 2, .type = next(&seed) % 3, .serves = 7,
+                                     .arch = (uint8_t)archs[next(&seed) % 3], .threads = 32, .smem = next(&seed) % 4 * 64 * KIB};
+            const unsigned tile = next(&seed) % 40;
             bool           taken = false;
             k.tile = (uint16_t)(tile < 20 ? tile : (tile - 15) * 16);
             for (int j = 0; j < count; j++) {
@@ -227,7 +232,11 @@ static void agrees_with_a_slow_search(void **state)
             }
             if (!taken) random[count++] = k;
         }
-        const struct ingot_chip chip = {chips[NEXT % 5], 48 * KIB + NEXT % 4 * 64 * KIB, NEXT % 3 ? 0 : archs[NEXT % 3]};
+        const struct ingot_chip chip = {
+            .cc = chips[round % 5],
+            .shared = 48 * KIB + next(&seed) % 4 * 64 * KIB,
+            .max_arch = round % 3 ? 0 : archs[round / 3 % 3],
+        };
         ingot_table_fill(t, random, count, "simt", "", chip);
         for (int family = 0; family < 2; family++) {
             for (int type = 0; type < 3; type++) {

@@ -111,7 +111,7 @@ INGOT_GLOBAL(ingot_mmvq_q4_K_n8_sm75, 256, 2, ingot_mmv_args) {
     if (!a.w_is_constant) ingot_pdl_wait();
 
     // Which rows, columns and matrices.  All counts divide the grid: 32 bits hold them.
-    const uint32_t row_blocks = (uint32_t)((a.m + 15) / 16), passes = (uint32_t)((a.n + 7) / 8);
+    const uint32_t row_blocks = (uint32_t)((a.m + 16 - 1) / 16), passes = (uint32_t)((a.n + 8 - 1) / 8);
     const uint32_t outer = blockIdx.x / row_blocks, matrix = outer / passes;
     const int64_t row0 = (int64_t)(blockIdx.x - outer * row_blocks) * 16;
     const int64_t col0 = (int64_t)(outer - matrix * passes) * 8;

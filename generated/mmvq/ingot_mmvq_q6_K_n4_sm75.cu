@@ -96,7 +96,7 @@ INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, fl
             high[i] = c[i] & 0x03030303u << 2 * g;
         }
         const int l = dp4a_us_x4(low, x.q[g], 0) >> (g < 2 ? 0 : 4);
-        const int h = g < 2 ? dp4a_us_x4(high, x.q[g], 0) << (4 - 2 * g) : dp4a_us_x4(high, x.q[g], 0) >> (2 * g - 4);
+        const int h = g < 2 ? dp4a_us_x4(high, x.q[g], 0) * (g ? 4 : 16) : dp4a_us_x4(high, x.q[g], 0) >> (2 * g - 4);
         total = fmaf(x.d[g], (float)(w.scale[g] * (l + h + x.offset[g])), total);
     }
     return fmaf(half2_lo(w.d), total, acc);
@@ -125,7 +125,7 @@ INGOT_GLOBAL(ingot_mmvq_q6_K_n4_sm75, 256, 2, ingot_mmv_args) {
     if (!a.w_is_constant) ingot_pdl_wait();
 
     // Which rows, columns and matrices.  All counts divide the grid: 32 bits hold them.
-    const uint32_t row_blocks = (uint32_t)((a.m + 15) / 16), passes = (uint32_t)((a.n + 3) / 4);
+    const uint32_t row_blocks = (uint32_t)((a.m + 16 - 1) / 16), passes = (uint32_t)((a.n + 4 - 1) / 4);
     const uint32_t outer = blockIdx.x / row_blocks, matrix = outer / passes;
     const int64_t row0 = (int64_t)(blockIdx.x - outer * row_blocks) * 16;
     const int64_t col0 = (int64_t)(outer - matrix * passes) * 4;

@@ -173,6 +173,17 @@ static bool steps_by(const ingot_tensor *t, int from, size_t pitch)
     return true;
 }
 
+/* Seen modulo a pitch that both step by, each tensor occupies one interval: true if those are apart. */
+static bool apart_modulo(const ingot_tensor *a, const ingot_tensor *b, int inner, size_t pitch)
+{
+    const uintptr_t at = (uintptr_t)a->data, bt = (uintptr_t)b->data;
+    uintptr_t       distance;
+
+    if (pitch == 0 || !steps_by(a, inner, pitch) || !steps_by(b, inner, pitch)) return false;
+    distance = at <= bt ? (bt - at) % pitch : (pitch - (at - bt) % pitch) % pitch;
+    return distance >= (size_t)span(a, inner) && (size_t)span(b, inner) <= pitch - distance;
+}
+
 bool ingot_overlap(const ingot_tensor *a, const ingot_tensor *b)
 {
     const uintptr_t at = (uintptr_t)a->data, bt = (uintptr_t)b->data;
@@ -180,15 +191,9 @@ bool ingot_overlap(const ingot_tensor *a, const ingot_tensor *b)
 
     if (size_a == 0 || size_b == 0) return false;
     if (at <= bt ? bt - at >= size_a : at - bt >= size_b) return false;
-    /* The ranges meet.  Seen modulo a pitch that both step by, each occupies one interval: if those are apart, so are
-     * the tensors. */
-    for (int i = 1; i < 4; i++) {
-        const size_t    pitch = a->ne[i] > 1 ? a->nb[i] : b->nb[i];
-        const int64_t   wide_a = span(a, i), wide_b = span(b, i);
-        const uintptr_t apart = pitch == 0 ? 0 : at <= bt ? (bt - at) % pitch : (pitch - (at - bt) % pitch) % pitch;
-
-        if (pitch == 0 || !steps_by(a, i, pitch) || !steps_by(b, i, pitch)) continue;
-        if (apart >= (size_t)wide_a && apart < pitch && (size_t)wide_b <= pitch - apart) return false;
+    for (int i = 1; i < 4; i++) { /* the ranges meet; do the rows? */
+        if (a->ne[i] > 1 && apart_modulo(a, b, i, a->nb[i])) return false;
+        if (b->ne[i] > 1 && apart_modulo(a, b, i, b->nb[i])) return false;
     }
     return true;
 }
