@@ -186,7 +186,8 @@ static void fusible_nodes(struct play *p)
     if (rig_below(p->r, 5) == 0) keep(p, c);
     for (int i = rig_below(p->r, 3); i > 0; i--) simple_node(p);
     if (rig_below(p->r, 8) == 0) overwrite(p, column(p, a, 0), p->row);
-    if (rig_below(p->r, 8) == 0) b = any(p);
+    if (rig_below(p->r, 8) == 0) overwrite(p, any(p), a);
+    if (rig_below(p->r, 3) == 0) b = any(p);
     switch (rig_below(p->r, 4)) {
     case 0: c = two(p, INGOT_OP_MUL, c, p->row); break;
     case 1: c = rig_below(p->r, 2) ? two(p, INGOT_OP_ADD, c, b) : two(p, INGOT_OP_ADD, b, c); break;
