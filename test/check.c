@@ -588,12 +588,17 @@ static void check_elements(const struct tensor *dst, const double *out, const do
     const ingot_type type = dst->t.type;
     const int64_t    count = ingot_tensor_elements(&dst->t);
     int64_t          bad = 0, first = -1;
+    double           largest = 0.0;
+    for (int64_t i = 0; i < count; i++)
+        if (isfinite(ref[i])) largest = fmax(largest, fabs(ref[i]));
+    /* A small difference of large numbers carries their f32 rounding. */
+    const double slack = nmse > 0.0 ? 0x1p-21 * largest : 0.0;
     for (int64_t i = 0; i < count; i++) {
         bool good;
         if (isnan(ref[i]) || isnan(out[i])) good = isnan(ref[i]) && isnan(out[i]);
         else if (nmse == 0.0) good = out[i] == check_round(type, ref[i]);
         else if (type == INGOT_TYPE_F16 || type == INGOT_TYPE_BF16)
-            good = out[i] == check_round(type, ref[i]) || fabs(out[i] - ref[i]) <= 0.51 * last_place(type, ref[i]);
+            good = out[i] == check_round(type, ref[i]) || fabs(out[i] - ref[i]) <= 0.51 * last_place(type, ref[i]) + slack;
         else good = true; /* NMSE decides */
         if (!good && bad++ == 0) first = i;
     }

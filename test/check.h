@@ -129,7 +129,8 @@ double check_nmse(const double *out, const double *ref, int64_t count);
 
 /* Downloads `dst` and compares it with `ref` (contiguous float64):
  *   nmse 0   each element must be ref rounded to dst's type, bit for bit (any NaN for a NaN)
- *   nmse > 0 NMSE within the bound; f16 and bf16 also within 0.51 of the last place of each element
+ *   nmse > 0 NMSE within the bound; f16 and bf16 also within 0.51 of the last place of each element (and
+ *            the f32 rounding of the largest)
  * and all bytes of the buffer that belong to no element must be as they were uploaded.  `what` names the case. */
 void check_result(struct tensor *dst, const double *ref, double nmse, const char *what);
 /* The bytes of the buffer have not changed since the upload. */

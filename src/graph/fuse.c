@@ -263,7 +263,7 @@ static void drop_unread(struct ingot_planner *p)
         struct ingot_call *call = &p->steps[s].call;
         if (!call->want_q8_out || !call->dst) continue;
         const struct ingot_value *base = ingot_value_of(call->dst)->base;
-        if (base->reads == 0 && base->writes == 1 && !base->output) call->dst = NULL;
+        if (base->reads == 0 && !base->output) call->dst = NULL;
     }
 }
 
