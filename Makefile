@@ -68,11 +68,13 @@ EXOBJ := $(EXSRC:%.c=$(B)/obj/%.o)
 TESTS := $(filter-out test_link,$(patsubst test/%.c,%,$(wildcard test/test_*.c)))
 LLAMATESTS := $(patsubst test/llama/%.c,%,$(wildcard test/llama/test_*.c))
 SIMTTESTS  := $(if $(filter 1,$(SIMT)),$(patsubst test/simt/%.c,%,$(wildcard test/simt/test_*.c)))
-TESTHELP := $(B)/obj/test/check.o
+TESTHELP := $(patsubst %.c,$(B)/obj/%.o,$(filter-out test/test_%.c,$(wildcard test/*.c)))
+LLAMAHELP := $(patsubst %.c,$(B)/obj/%.o,$(filter-out test/llama/test_%.c,$(wildcard test/llama/*.c)))
 TESTBIN  := $(TESTS:%=$(B)/test/%) $(LLAMATESTS:%=$(B)/test/llama/%) $(SIMTTESTS:%=$(B)/test/simt/%)
 
 .DEFAULT_GOAL := lib
 .DELETE_ON_ERROR:
+.SECONDARY:
 .PHONY: lib example demo test test-gpu test-programs test-link bench gen check-gen size install format help clean
 
 ## lib: the archive (default goal)
@@ -113,6 +115,7 @@ $(B)/obj/%.o: %.cu | $(B)/kernels.mk
 	$(SAY) NVCC $<
 	@mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVFLAGS) $(or $(GENCODE_$(notdir $*)),$(GENCODE_all)) -I$(B) -I. -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	@objcopy -w --localize-symbol='_Z*' $@ # nvcc leaves a C++-named stub global
 endif
 
 # ---- example, demo ---------------------------------------------------------------------------------------------------
@@ -140,10 +143,10 @@ $(B)/test/%: $(B)/obj/test/%.o $(TESTHELP) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANFLAGS) $< $(TESTHELP) $(LIB) $(LIBS) -lcmocka -o $@
-$(B)/test/llama/%: $(B)/obj/test/llama/%.o $(filter-out %/main.o,$(EXOBJ)) $(LIB)
+$(B)/test/llama/%: $(B)/obj/test/llama/%.o $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANFLAGS) $< $(filter-out %/main.o,$(EXOBJ)) $(LIB) $(LIBS) -lcmocka -o $@
+	$(Q)$(CC) $(SANFLAGS) $< $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB) $(LIBS) -lcmocka -o $@
 $(B)/test/simt/%: $(B)/obj/test/simt/%.o $(patsubst %.cu,$(B)/obj/%.o,$(wildcard test/simt/*.cu)) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)

@@ -221,7 +221,8 @@ typedef struct ingot_context_options {
 /* Creates a context on a device: stream, pool, cuBLASLt handle and workspace, kernel look-up.  `options` NULL means the
  * defaults (device 0).  Allocates; may synchronise the device.  On failure *out is NULL and ingot_error(NULL) tells.
  * INGOT_ERR_INVALID, INGOT_ERR_NO_DEVICE, INGOT_ERR_NO_CODE (names the device's architecture and the compiled ones),
- * INGOT_ERR_HOST_MEMORY, INGOT_ERR_DEVICE_MEMORY, INGOT_ERR_CUDA, INGOT_ERR_BLAS. */
+ * INGOT_ERR_HOST_MEMORY, INGOT_ERR_DEVICE_MEMORY, INGOT_ERR_CUDA, INGOT_ERR_BLAS, INGOT_ERR_LOST (another context of
+ * the device is lost and not destroyed yet). */
 ingot_status ingot_context_create(const ingot_context_options *options, ingot_context **out);
 
 /* Waits for the context's stream and frees what the context owns.  Buffers, events and graphs made from it must be

@@ -94,9 +94,17 @@ struct ingot_rms_norm_args {
     int32_t reserved;
 };
 
+/* A number as the sum of two floats, hi the nearest float to it and lo the nearest to the rest. */
+struct ingot_two_float {
+    float hi, lo;
+};
+enum { INGOT_ROPE_POWERS = 16 };
+
 /* ROPE type (f32, f16).  x, dst [d, h, n, b]; pos i32 [n], stride pos_nb0; factors NULL or f32 [n_dims/2].
  * theta(i) = pos * freq_base^(-2i/n_dims) / factors[i]; then YaRN with ramp limits corr_low, corr_high (computed on the
  * host from beta_fast, beta_slow, n_ctx_orig) and magnitude `magnitude` (attn_factor and YaRN's correction included).
+ * power[j] = freq_base^(-2 * 2^j / n_dims), computed on the host in double: the kernel multiplies those of the bits of
+ * i, which keeps far positions exact where log2(freq_base) as one float would not.  So n_dims is at most 2^17.
  * pair: 0 NORMAL (2i, 2i+1), 1 NEOX (i, i + n_dims/2). */
 struct ingot_rope_args {
     struct ingot_arg_tensor x, dst;
@@ -104,8 +112,8 @@ struct ingot_rope_args {
     int64_t        pos_nb0;
     const float   *factors;
     int32_t n_dims, pair;
-    float   log2_base;            /* log2(freq_base) */
-    float   freq_scale, ext_factor, magnitude, corr_low, corr_high;
+    struct ingot_two_float power[INGOT_ROPE_POWERS];
+    float   freq_scale, ext_factor, magnitude, corr_low, corr_high, reserved;
 };
 
 /* SILU type. */
