@@ -33,7 +33,7 @@
     __attribute__((constructor)) static void simt_enter_##symbol(void) {                           \
         simt_register_kernel(&simt_kernel_##symbol);                                               \
     }                                                                                              \
-    extern "C" void symbol(const args_t &__restrict a)
+    extern "C" void symbol([[maybe_unused]] const args_t &__restrict a)
 
 /* Shared arrays come from the block's arena: limits are checked, ASan gets red zones around each, and
  * INGOT_SIMT_FILL poisons them. The key's address names the array within the kernel. */
