@@ -131,10 +131,12 @@ INGOT_GLOBAL(ingot_attn_f16_d256_sm75, 256, 2, struct ingot_attention_args) {
             }
         }
 
-        s = warp_sum(s);
-        if (lane == 0) part_m[warp] = m, part_s[warp] = s;
-        INGOT_UNROLL
-        for (int e = 0; e < 8; e++) part[warp][subset][mine + e] = acc[e];
+        if (warp < chunks) { /* the others had no key */
+            s = warp_sum(s);
+            if (lane == 0) part_m[warp] = m, part_s[warp] = s;
+            INGOT_UNROLL
+            for (int e = 0; e < 8; e++) part[warp][subset][mine + e] = acc[e];
+        }
         __syncthreads();
 
         /* A thread adds up four elements; the other warps are done. */
