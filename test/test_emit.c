@@ -159,6 +159,7 @@ static void products_with_sums(void **state) {
             struct tensor    *a = random_new(types[t], 256, 19, 2, 1), *b = random_new(F32, 256, n, 2, 1);
             struct tensor    *add = random_new(F32, 19, n, 2, 1), *y = result_new(19, n, 2, 1), *z = result_new(19, n, 2, 1);
             struct tensor    *q8 = q8_new(b);
+            ingot_tensor      no_floats = b->t;
             struct ingot_call call = {.op = INGOT_OP_MUL_MAT, .dst = &y->t, .src = {&a->t, &b->t}};
             assert_true(ingot_mul_mat_takes_add(check_context(), &call));
             emit(&call, false);
@@ -174,7 +175,6 @@ static void products_with_sums(void **state) {
                 struct ingot_call quantize = {.op = INGOT_OP_QUANTIZE, .src = {&b->t}, .want_q8_out = true,
                                               .q8_out = ingot_q8_at(q8->t.data, &b->t)};
                 emit(&quantize, false);
-                ingot_tensor no_floats = b->t;
                 no_floats.data = NULL;
                 call.src[1] = &no_floats;
                 call.have_q8_in = true;
