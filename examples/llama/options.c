@@ -109,7 +109,7 @@ static bool read_tokens(const char *name, const char *text, struct options *o, s
     }
 }
 
-// Stores one option's value; `value` is NULL for those without.
+// Stores one option's value; `value` is not looked at for those without. `name` is the option as it was typed.
 static bool store(struct options *o, const struct spec *s, const char *name, const char *value, struct err *err) {
     void *field = (char *)o + s->at;
     switch (s->kind) {
@@ -164,12 +164,13 @@ static bool check(const struct options *o, struct err *err) {
 bool options_parse(struct options *o, int argc, char **argv, struct err *err) {
     *o = (struct options){.n = -1, .sampler = {.temperature = 0, .top_p = 1}};
     for (int i = 1; i < argc; i++) {
-        const char *value;
-        const struct spec *s = find(argv[i], &value);
-        if (!s) return err_set(err, "unknown option \"%.60s\", see --help", argv[i]);
+        const char *name = argv[i], *value;
+        const struct spec *s = find(name, &value);
+        if (!s) return err_set(err, "unknown option \"%.60s\", see --help", name);
         if (value && !s->value) return err_set(err, "%s takes no value", s->longer);
-        if (s->value && !value && ++i == argc) return err_set(err, "%s needs a value: %s", argv[i - 1], s->value);
-        if (!store(o, s, s->longer, value ? value : s->value ? argv[i] : NULL, err)) return false;
+        if (value) name = s->longer;
+        if (s->value && !value && ++i == argc) return err_set(err, "%s needs a value: %s", name, s->value);
+        if (!store(o, s, name, value ? value : argv[i], err)) return false;
         if (o->help || o->version) return true;
     }
     return check(o, err);

@@ -110,6 +110,8 @@ static bool turn(struct session *s, const char *text, size_t n, bool *ended, str
     if (ok && (int64_t)ids.n > n_ctx)
         ok = err_set(err, "the prompt has %zu tokens, expected at most the context's %" PRId64 " (see -c)", ids.n,
                      n_ctx);
+    // On a terminal the eye wants the beginning of the text that is continued.
+    if (ok && !s->is_chat && !s->o->quiet && isatty(STDOUT_FILENO)) fwrite(text, 1, n, stderr);
     ok = ok && answer(s, &ids, most, ended, err);
     ids_free(&ids);
     return ok;
@@ -137,8 +139,6 @@ bool session_run(struct session *s, struct err *err) {
         return answer(s, &s->o->tokens, s->o->n >= 0 ? s->o->n : DEFAULT_TOKENS, &ended, err);
     }
     if (s->o->prompt) {
-        // Where the text is continued, the eye wants its beginning too.
-        if (!s->is_chat && !s->o->quiet) fputs(s->o->prompt, stderr);
         ok = turn(s, s->o->prompt, strlen(s->o->prompt), &ended, err);
     }
     while (ok && s->o->interactive && !*s->stop && read_line(&line, &cap, &n))

@@ -4,7 +4,8 @@
 // bytes, special tokens, refusals. With INGOT_TEST_MODEL (a GGUF with the SmolLM2 vocabulary) the
 // ids of thousands of strings are compared with those of the Python packages `tokenizers` and
 // `sentencepiece`, which tokenizer_expected.py asks; without model or packages these tests are
-// skipped with the reason. PYTHON names the interpreter, INGOT_TEST_LLAMA the folder of the script.
+// skipped with the reason. PYTHON names the interpreter (else the one that the tests' set-up makes, else python3),
+// INGOT_TEST_LLAMA the folder of the script.
 #define _XOPEN_SOURCE 700 // mkdtemp
 #include "gguf_writer.h"
 
@@ -282,6 +283,39 @@ static void refuses_unknown_kinds(void **state) {
     refuse(b, "key \"tokenizer.ggml.eos_token_id\" is 260, expected a token, 0 to 259");
 }
 
+// Files whose vocabulary is damaged are refused or work; nothing reads out of bounds.
+static void survives_random_bytes(void **state) {
+    (void)state;
+    enum { ROUNDS = 3000 };
+    struct bytes good = bpe_file("gpt2", "smollm", -1);
+    uint64_t rng = 3;
+    int accepted = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct bytes bad = {0};
+        struct ids ids = {0};
+        struct bytes out = {0};
+        put(&bad, good.p, good.n);
+        for (int k = 0; k <= i % 2; k++) {
+            uint64_t r = random_u64(&rng);
+            bad.p[r % bad.n] = (char)(r >> 48);
+        }
+        struct gguf *g = gguf_parse(bad.p, bad.n, NULL);
+        struct tokenizer *t = g ? tok_create(g, NULL) : NULL;
+        accepted += t != NULL;
+        if (t) {
+            assert_true(tok_encode(t, "hello <mark> h\xc3\xa9 12", 18, TOK_SPECIAL | TOK_BOS, &ids, NULL, NULL));
+            for (int32_t id = 0; id < tok_count(t); id++) assert_true(tok_decode(t, id, TOK_SPECIAL, &out, NULL));
+        }
+        tok_free(t);
+        gguf_close(g);
+        ids_free(&ids);
+        bytes_free(&out);
+        bytes_free(&bad);
+    }
+    print_message("    %d of %d damaged vocabularies were still usable\n", accepted, (int)ROUNDS);
+    bytes_free(&good);
+}
+
 enum { SPM_UNK, SPM_BOS, SPM_BYTE0, SPM_SPACE = SPM_BYTE0 + 256, SPM_A, SPM_B, SPM_AB, SPM_SAB };
 
 static struct bytes spm_file(void) {
@@ -345,13 +379,17 @@ static int make_expected(void **state) {
     (void)state;
     const char *model = getenv("INGOT_TEST_MODEL"), *python = getenv("PYTHON");
     const char *here = getenv("INGOT_TEST_LLAMA");
+    static const char venv[] = "build/venv/bin/python"; // what the set-up of the tests makes
     char command[2048];
     if (!mkdtemp(folder)) return -1;
     if (!model) {
         skip_reason = "INGOT_TEST_MODEL names no model";
         return 0;
     }
-    snprintf(command, sizeof command, "\"%s\" \"%s/tokenizer_expected.py\" \"%s\" \"%s\"", python ? python : "python3",
+    snprintf(command, sizeof command, "\"%s\" \"%s/tokenizer_expected.py\" \"%s\" \"%s\"",
+             python                    ? python
+             : access(venv, X_OK) == 0 ? venv
+                                       : "python3",
              here ? here : "test/llama", model, folder);
     int status = system(command);
     if (status != 0 && WIFEXITED(status) && (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127))
@@ -477,12 +515,12 @@ static void spm_ids_agree(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decodes_utf8),         cmocka_unit_test(holds_back_cut_sequences),
-        cmocka_unit_test(encodes_by_merges),    cmocka_unit_test(encodes_by_scores),
-        cmocka_unit_test(round_trips),          cmocka_unit_test(long_words_are_no_trap),
-        cmocka_unit_test(counts_dropped_bytes), cmocka_unit_test(refuses_unknown_kinds),
-        cmocka_unit_test(pieces_agree),         cmocka_unit_test(bpe_ids_agree),
-        cmocka_unit_test(spm_ids_agree),
+        cmocka_unit_test(decodes_utf8),          cmocka_unit_test(holds_back_cut_sequences),
+        cmocka_unit_test(encodes_by_merges),     cmocka_unit_test(encodes_by_scores),
+        cmocka_unit_test(round_trips),           cmocka_unit_test(long_words_are_no_trap),
+        cmocka_unit_test(counts_dropped_bytes),  cmocka_unit_test(refuses_unknown_kinds),
+        cmocka_unit_test(survives_random_bytes), cmocka_unit_test(pieces_agree),
+        cmocka_unit_test(bpe_ids_agree),         cmocka_unit_test(spm_ids_agree),
     };
     return cmocka_run_group_tests_name("llama/tokenizer", tests, make_expected, remove_expected);
 }
