@@ -187,6 +187,12 @@ static inline bool rig_equal(struct rig *r, const ingot_tensor *a, const ingot_t
     return same;
 }
 
+static inline bool rig_same_info(const ingot_plan_info *a, const ingot_plan_info *b)
+{
+    return a->arena_bytes == b->arena_bytes && a->naive_bytes == b->naive_bytes && a->nodes == b->nodes &&
+           a->launches == b->launches && a->fused == b->fused;
+}
+
 /* One op at once, into `dst`. */
 static inline void rig_compute(struct rig *r, ingot_node node, ingot_tensor dst)
 {

@@ -181,11 +181,20 @@ cudaError_t simt_sync(CUstream_st *s) {
     s->error = cudaSuccess;
     return e;
 }
+/* Makes one step on some stream of the device with pending work; false if there is none. */
+static bool step_device(int device) {
+    for (CUstream_st *s = simt_streams; s; s = s->next)
+        if (s->device == device && !s->capture && pending(s)) {
+            step(s);
+            return true;
+        }
+    return false;
+}
 cudaError_t simt_sync_device(int device) {
     cudaError_t e = cudaSuccess;
+    while (step_device(device)) continue; /* a step may drop the lock, and another thread then destroy any stream */
     for (CUstream_st *s = simt_streams; s; s = s->next) {
         if (s->device != device || s->capture) continue;
-        while (pending(s)) step(s);
         if (!e) e = s->error;
         s->error = cudaSuccess;
     }
