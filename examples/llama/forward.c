@@ -56,7 +56,8 @@ void kv_free(struct kv_cache *c) {
 struct build {
     ingot_graph *g;
     const struct hparams *hp;
-    int64_t n;                            // tokens
+    int64_t n; // tokens
+    ingot_prec prec;
     ingot_tensor *pos, *kv_len, *factors; // factors NULL: none
 };
 
@@ -66,7 +67,7 @@ static ingot_tensor *norm(struct build *b, ingot_tensor *x, const ingot_tensor *
 }
 
 static ingot_tensor *product(struct build *b, const ingot_tensor *a, ingot_tensor *x) {
-    return ingot_mul_mat(b->g, ingot_weight(b->g, a), x, INGOT_PREC_DEFAULT);
+    return ingot_mul_mat(b->g, ingot_weight(b->g, a), x, b->prec);
 }
 
 // The products of all matrices of a bundle with x: [rows, n] each.
@@ -153,7 +154,7 @@ static bool plan(struct step *s, ingot_tensor *logits, ingot_context *ctx, struc
 }
 
 bool step_build(struct step *s, const struct hparams *hp, const struct weights *w, const struct kv_cache *c,
-                ingot_buffer *input, int64_t n, ingot_context *ctx, struct err *err) {
+                ingot_buffer *input, int64_t n, ingot_prec prec, ingot_context *ctx, struct err *err) {
     ingot_tensor tokens, pos, len, factors = w->rope_factors;
     char *base = ingot_buffer_data(input);
     bool ok = false;
@@ -164,7 +165,7 @@ bool step_build(struct step *s, const struct hparams *hp, const struct weights *
                    "the length", err) ||
         !status_ok(ctx, ingot_graph_create(ctx, &s->graph), "a graph", err))
         goto done;
-    struct build b = {.g = s->graph, .hp = hp, .n = n};
+    struct build b = {.g = s->graph, .hp = hp, .n = n, .prec = prec};
     b.pos = ingot_leaf(b.g, &pos);
     b.kv_len = ingot_leaf(b.g, &len);
     b.factors = factors.data ? ingot_weight(b.g, &factors) : NULL;

@@ -32,10 +32,10 @@ void kv_free(struct kv_cache *c);
 // Bytes of the cache for n_ctx positions.
 uint64_t kv_bytes(const struct hparams *hp, int64_t n_ctx);
 
-// Builds and plans the pass over n tokens that reads `input` (at least 4 * (2 * n + 1) bytes). The buffers must outlive
-// the step. On failure *s is empty.
+// Builds and plans the pass over n tokens that reads `input` (at least 4 * (2 * n + 1) bytes); `prec` is that of the
+// products with weights. The buffers must outlive the step. On failure *s is empty.
 bool step_build(struct step *s, const struct hparams *hp, const struct weights *w, const struct kv_cache *c,
-                ingot_buffer *input, int64_t n, ingot_context *ctx, struct err *err);
+                ingot_buffer *input, int64_t n, ingot_prec prec, ingot_context *ctx, struct err *err);
 void step_free(struct step *s);
 
 #endif

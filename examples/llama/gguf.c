@@ -238,7 +238,7 @@ static bool read_tensors(struct reader *r, struct gguf *g) {
     if (!g->tensors || !g->by_name) return false;
     for (uint64_t i = 0; i < g->n_tensors; i++) {
         struct gguf_tensor *t = g->by_name[i] = &g->tensors[i];
-        uint64_t offset;
+        uint64_t offset = 0;
         if (!read_tensor(r, t, &offset))
             return t->name.s ? err_in(r->err, "tensor %s", quoted(q, t->name.s, t->name.n))
                              : err_in(r->err, "tensor %" PRIu64 " of %" PRIu64, i, g->n_tensors);

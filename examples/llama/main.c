@@ -46,6 +46,7 @@ static bool open_model(struct session *s, const struct options *o, const struct 
     struct model_options m = {.device = (int)o->device,
                               .n_ctx = o->n_ctx,
                               .batch = o->batch,
+                              .prec = o->exact ? INGOT_PREC_F32 : INGOT_PREC_DEFAULT,
                               .progress = tty ? show_progress : NULL,
                               .progress_arg = &shown};
     if (!o->quiet && !tty) fprintf(stderr, "loading %s\n", o->model);

@@ -20,6 +20,7 @@ struct model {
     ingot_buffer *input, *pinned_input, *pinned_logits;
     struct step one, full, tail; // passes over 1 token, `batch` tokens, and the rest of the last prompt
     int64_t batch, past;
+    ingot_prec prec;
 };
 
 static bool open_context(struct model *m, int device, struct err *err) {
@@ -55,13 +56,14 @@ struct model *model_open(const struct gguf *g, const struct model_options *o, st
     struct model *m = new_array(1, sizeof *m, "the model", err);
     if (!m) return NULL;
     if (!hparams_load(&m->hp, g, err) || !open_context(m, o->device, err)) goto failed;
+    m->prec = o->prec;
     int64_t train = m->hp.n_ctx_train;
     int64_t n_ctx = o->n_ctx ? o->n_ctx : train < MODEL_DEFAULT_CTX ? train : MODEL_DEFAULT_CTX;
     m->batch = o->batch ? o->batch : m->device.simt ? MODEL_BATCH_SIMT : MODEL_BATCH;
     if (m->batch > n_ctx) m->batch = n_ctx;
     if (!weights_load(&m->w, &m->hp, g, m->ctx, o->progress, o->progress_arg, err) ||
         !kv_create(&m->kv, &m->hp, n_ctx, m->ctx, err) || !open_buffers(m, err) ||
-        !step_build(&m->one, &m->hp, &m->w, &m->kv, m->input, 1, m->ctx, err) || !warm_up(m, err))
+        !step_build(&m->one, &m->hp, &m->w, &m->kv, m->input, 1, m->prec, m->ctx, err) || !warm_up(m, err))
         goto failed;
     return m;
 failed:
@@ -88,7 +90,7 @@ static struct step *step_for(struct model *m, int64_t n, struct err *err) {
     struct step *s = n == 1 ? &m->one : n == m->batch ? &m->full : &m->tail;
     if (s->n == n) return s;
     step_free(s);
-    return step_build(s, &m->hp, &m->w, &m->kv, m->input, n, m->ctx, err) ? s : NULL;
+    return step_build(s, &m->hp, &m->w, &m->kv, m->input, n, m->prec, m->ctx, err) ? s : NULL;
 }
 
 // Queues a pass over n tokens, at most `batch`; the logits stay on the device.

@@ -10,8 +10,9 @@ struct model;
 
 struct model_options {
     int device;
-    int64_t n_ctx; // positions the cache holds; 0: MODEL_DEFAULT_CTX, or fewer if the model was trained with fewer
-    int64_t batch; // prompt tokens of one pass; 0: MODEL_BATCH, or MODEL_BATCH_SIMT on the SIMT host
+    int64_t n_ctx;   // positions the cache holds; 0: MODEL_DEFAULT_CTX, or fewer if the model was trained with fewer
+    int64_t batch;   // prompt tokens of one pass; 0: MODEL_BATCH, or MODEL_BATCH_SIMT on the SIMT host
+    ingot_prec prec; // of every product with a weight
     load_progress progress;
     void *progress_arg;
 };

@@ -40,6 +40,7 @@ static const struct spec specs[] = {
     {NULL, "--chat", NULL, CHAT, AT(mode), 0, 0, "treat the prompt as a chat turn (default with -i)"},
     {NULL, "--raw", NULL, RAW, AT(mode), 0, 0, "continue the prompt as it is (default with -p)"},
     {NULL, "--system", "TEXT", TEXT, AT(system), 0, 0, "system text of a chat (the one in the model's template)"},
+    {NULL, "--exact", NULL, FLAG, AT(exact), 0, 0, "do not round activations to 8 bits in products (slower)"},
     {NULL, "--device", "N", INTEGER, AT(device), 0, 1 << 16, "device number (0)"},
     {NULL, "--tokens", "LIST", TOKENS, AT(tokens), 0, 0, "token ids \"1,2,3\" instead of a prompt"},
     {NULL, "--logits", "FILE", TEXT, AT(logits), 0, 0,

@@ -13,7 +13,7 @@ enum run_mode { MODE_DEFAULT, MODE_CHAT, MODE_RAW };
 struct options {
     const char *model, *prompt, *system, *logits; // NULL: not given
     struct ids tokens;                            // --tokens
-    bool has_tokens, interactive, quiet, help, version;
+    bool has_tokens, interactive, exact, quiet, help, version;
     enum run_mode mode;
     int64_t n, n_ctx, batch, device; // n -1: not given
     struct sampler_options sampler;

@@ -81,15 +81,20 @@ double sampler_uniform(struct sampler *s) {
     return (double)(next_u64(s->state) >> 11) * 0x1p-53;
 }
 
+// The first of the highest logits, -1 if none is above -inf. In lanes, as this runs once a token over the whole
+// vocabulary: a single running maximum waits for itself at every step.
 static int32_t argmax(const float *logits, int32_t n) {
-    int32_t best = -1;
-    float top = -INFINITY;
-    for (int32_t i = 0; i < n; i++)
-        if (logits[i] > top) { // false for NaN
-            top = logits[i];
-            best = i;
-        }
-    return best;
+    enum { LANES = 16 };
+    float top[LANES];
+    int32_t i = 0;
+    for (int k = 0; k < LANES; k++) top[k] = -INFINITY;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++) top[k] = logits[i + k] > top[k] ? logits[i + k] : top[k]; // NaN is not above
+    for (; i < n; i++) top[0] = logits[i] > top[0] ? logits[i] : top[0];
+    for (int k = 1; k < LANES; k++) top[0] = top[k] > top[0] ? top[k] : top[0];
+    if (top[0] == -INFINITY) return -1;
+    for (i = 0; logits[i] != top[0];) i++;
+    return i;
 }
 
 static bool likelier(const struct candidate *a, const struct candidate *b) {
