@@ -56,9 +56,10 @@ INGOT_DEV void unit_x_load(struct unit_x &x, const int8_t *qs, const struct ingo
     }
 }
 
-// acc + the product.  The second block begins in the middle of word 8.
-INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, float acc) {
+// The product.  The second block begins in the middle of word 8.
+INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u) {
     (void)u;
+    float acc = 0.0f;
     INGOT_UNROLL
     for (int b = 0; b < 2; b++) {
         int q[2][4];
@@ -78,14 +79,26 @@ INGOT_DEV void put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t
     *(float *)((uint8_t *)(a.dst + i) + j * a.dst_nb1 + i2 * a.dst_nb2 + i3 * a.dst_nb3) = y;
 }
 
-// Rows of q8_0 times 2 column(s) of 8-bit activations.
+// Unit u of 2 rows from `row` on; rows past `last` repeat it, and no one stores their sums.
+INGOT_DEV void load_rows(struct unit (&w)[2], const uint8_t *matrix, int64_t nb1, int64_t row, int64_t last, int u,
+                         bool aligned, bool half) {
+    if (aligned && !half) {
+        INGOT_UNROLL
+        for (int i = 0; i < 2; i++) unit_load(w[i], matrix + (row + i < last ? row + i : last) * nb1, u);
+    } else {
+        INGOT_UNROLL
+        for (int i = 0; i < 2; i++) unit_load_any(w[i], matrix + (row + i < last ? row + i : last) * nb1, u, half);
+    }
+}
+
+// Rows of q8_0 times 2 columns of 8-bit activations.
 //
-// A block takes 16 rows, a lane units of 64 weights; a lane works on 2 rows at a time, so that it has that many
-// units' loads in flight.  How many lanes share a row depends on k:
+// A block takes 16 rows.  A lane owns a unit of 64 weights: it keeps the unit's activations in registers and goes
+// down its rows, 2 at a time, so that so many units' loads are in flight.  How many lanes share a row depends on k:
 //
-//     k > 2048    2, 4 or 8 whole warps, whose sums meet in shared memory; beyond 64 * 256 in several steps
+//     k > 2048    2, 4 or 8 whole warps, whose sums meet in shared memory; beyond 16384 in several rounds
 //     k <= 2048   as many lanes of one warp as there are units, rounded up to a power of two (4 at least, one
-//                 for each sum that they hand out), and the warp holds 32 / that many sets of rows
+//                 for each sum that they hand out); the warp then holds 32 / that many sets of rows
 //
 // Sums are added in an order that depends on k only.
 INGOT_GLOBAL(ingot_mmvq_q8_0_n2_sm75, 256, 2, ingot_mmv_args) {
@@ -107,50 +120,41 @@ INGOT_GLOBAL(ingot_mmvq_q8_0_n2_sm75, 256, 2, ingot_mmv_args) {
     while (width < 32 && width < units) width *= 2;
     while (across < 8 && across * 32 < units) across *= 2;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, sets = 32 / width;
-    const int set = warp / across * sets + lane / width, step = 8 / across * sets * 2;
-    const int first = warp % across * 32 + lane % width, stride = across * width;
+    const int r_first = (warp / across * sets + lane / width) * 2, r_step = 8 / across * sets * 2;
     if (across == 1 && warp * sets * 2 >= 16) return; // more warps than rows; no barrier follows
-
     const bool aligned = (((uintptr_t)a.w | (uint64_t)(a.w_nb1 | a.w_nb2 | a.w_nb3)) & (4 - 1)) == 0;
-    bool waited = !a.w_is_constant;
-    for (int r0 = 0; r0 < 16; r0 += step) {
-        const int r = r0 + set * 2; // the lane's first row
-        const uint8_t *rows[2];
-        float sum[4];
-        INGOT_UNROLL
-        for (int i = 0; i < 2; i++) rows[i] = w0 + (row0 + r + i < a.m ? row0 + r + i : a.m - 1) * a.w_nb1;
-        INGOT_UNROLL
-        for (int i = 0; i < 4; i++) sum[i] = 0.0f;
-        for (int u = first; u < units && r < 16; u += stride) {
-            const bool half = (int64_t)u * 64 + 32 == a.k; // the row ends in the middle of this unit
-            struct unit w[2];
-            if (aligned && !half) {
-                INGOT_UNROLL
-                for (int i = 0; i < 2; i++) unit_load(w[i], rows[i], u);
-            } else {
-                INGOT_UNROLL
-                for (int i = 0; i < 2; i++) unit_load_any(w[i], rows[i], u, half);
-            }
-            if (!waited) ingot_pdl_wait(); // the weights travel while the activations are still being made
-            waited = true;
-            INGOT_UNROLL
-            for (int c = 0; c < 2; c++) {
-                const int64_t column = matrix * a.n + (col0 + c < a.n ? col0 + c : a.n - 1);
-                struct unit_x x;
-                unit_x_load(x, a.q8.qs + column * a.k, a.q8.scales + column * (a.k / 32), u, half);
-                INGOT_UNROLL
-                for (int i = 0; i < 2; i++) sum[i * 2 + c] = unit_dot(w[i], x, u, sum[i * 2 + c]);
-            }
-        }
-        if (!waited) ingot_pdl_wait();
-        waited = true;
 
-        // Sum v goes to lane v * width / 4 of its set.
-        const float y = group_sum_each(sum, width);
-        const int share = width / 4, v = lane % width / share, i = r + v / 2, c = v % 2;
-        if (lane % share == 0 && i < 16) {
-            if (across == 1) put(a, row0 + i, col0 + c, i2, i3, y);
-            else part[warp % across][i * 2 + c] = y;
+    for (int base = 0; base < units; base += across * width) {
+        const int u = base + warp % across * 32 + lane % width;
+        const bool mine = u < units && r_first < 16;
+        const bool half = (int64_t)u * 64 + 32 == a.k; // the row ends in the middle of this unit
+        struct unit w[2] = {};
+        if (mine) load_rows(w, w0, a.w_nb1, row0 + r_first, a.m - 1, u, aligned, half);
+
+        // The first weights are on their way while the activations are still being made.
+        if (a.w_is_constant && base == 0) ingot_pdl_wait();
+        struct unit_x x[2] = {};
+        INGOT_UNROLL
+        for (int c = 0; c < 2; c++) {
+            const int64_t column = matrix * a.n + (col0 + c < a.n ? col0 + c : a.n - 1);
+            if (mine) unit_x_load(x[c], a.q8.qs + column * a.k, a.q8.scales + column * (a.k / 32), u, half);
+        }
+
+        for (int r0 = 0; r0 < 16; r0 += r_step) {
+            const int r = r_first + r0;
+            float sum[4];
+            INGOT_UNROLL
+            for (int i = 0; i < 4; i++) sum[i] = mine ? unit_dot(w[i / 2], x[i % 2], u) : 0.0f;
+            if (mine && r + r_step < 16)
+                load_rows(w, w0, a.w_nb1, row0 + r + r_step, a.m - 1, u, aligned, half);
+
+            // Sum v goes to lane v * width / 4 of its set.
+            const float y = group_sum_each(sum, width);
+            const int share = width / 4, v = lane % width / share, i = r + v / 2, c = v % 2;
+            if (lane % share == 0 && i < 16) {
+                if (across == 1) put(a, row0 + i, col0 + c, i2, i3, y);
+                else part[warp % across][i * 2 + c] = base ? part[warp % across][i * 2 + c] + y : y;
+            }
         }
     }
     if (across == 1) return;

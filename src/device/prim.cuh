@@ -62,11 +62,13 @@ template <int N> INGOT_DEV void warp_sum_n(float (&v)[N]) {
 template <int N> INGOT_DEV float group_sum_each(float (&v)[N], int width) {
     int o = width / 2;
 #pragma unroll
-    for (int half = N / 2; half > 0; half /= 2) {
+    for (int s = 1; s < 6; s++) { /* plain counts: loops that halve are not unrolled */
+        if (N >> s == 0) continue;
         const bool upper = threadIdx.x & o;
 #pragma unroll
-        for (int i = 0; i < half; i++) {
-            const float keep = upper ? v[i + half] : v[i], send = upper ? v[i] : v[i + half];
+        for (int i = 0; i < N / 2; i++) {
+            if (i >= N >> s) continue;
+            const float keep = upper ? v[i + (N >> s)] : v[i], send = upper ? v[i] : v[i + (N >> s)];
             v[i] = keep + __shfl_xor_sync(INGOT_FULL_MASK, send, o);
         }
         o >>= 1;
