@@ -181,18 +181,27 @@ cudaError_t simt_sync(CUstream_st *s) {
     s->error = cudaSuccess;
     return e;
 }
-/* Makes one step on some stream of the device with pending work; false if there is none. */
-static bool step_device(int device) {
-    for (CUstream_st *s = simt_streams; s; s = s->next)
-        if (s->device == device && !s->capture && pending(s)) {
-            step(s);
-            return true;
-        }
-    return false;
-}
+/* Marks the end of each stream's present work first and waits for the marks: work that other threads go
+ * on submitting does not count, and a stream may be destroyed while this waits. */
 cudaError_t simt_sync_device(int device) {
+    simt_mark *marks = 0;
     cudaError_t e = cudaSuccess;
-    while (step_device(device)) continue; /* a step may drop the lock, and another thread then destroy any stream */
+    for (CUstream_st *s = simt_streams; s && !e; s = s->next) {
+        if (s->device != device || s->capture || !pending(s)) continue;
+        simt_op op = {};
+        op.kind = SIMT_OP_RECORD;
+        if (!(op.mark = mark_new(s))) e = cudaErrorMemoryAllocation;
+        else if ((e = enqueue(s, &op)) != cudaSuccess) mark_unref(op.mark);
+        if (e) break;
+        op.mark->next = marks;
+        marks = op.mark;
+    }
+    while (marks) {
+        simt_mark *m = marks;
+        marks = m->next;
+        wait_for(m);
+        mark_unref(m);
+    }
     for (CUstream_st *s = simt_streams; s; s = s->next) {
         if (s->device != device || s->capture) continue;
         if (!e) e = s->error;

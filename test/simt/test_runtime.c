@@ -23,6 +23,7 @@ static void *zeros(size_t n) {
     void *d = NULL;
     OK(cudaMalloc(&d, n));
     OK(cudaMemset(d, 0, n));
+    OK(cudaDeviceSynchronize()); /* a memset is asynchronous, and non-blocking streams do not wait for it */
     return d;
 }
 
