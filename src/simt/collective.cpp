@@ -101,7 +101,7 @@ extern "C" void simt_do_warp_sum_n(simt_warp *w, uint32_t mask) {
 }
 
 extern "C" void simt_do_group_sum_each(simt_warp *w, uint32_t mask) {
-    need_all(mask);
+    need_all(w, mask);
     simt_sums *lanes[32];
     for (int l = 0; l < 32; l++) lanes[l] = (simt_sums *)w->arg[l];
     const int n = lanes[0]->n, width = lanes[0]->width, share = width / n;
