@@ -43,7 +43,7 @@ static bool answer(struct session *s, const struct ids *prompt, int64_t most, bo
     const float *logits = NULL;
     struct utf8_stream u = {{0}, 0};
     struct bytes rest = {0};
-    bool ok = false;
+    bool ok = false, cut = false;
     double t0 = now();
     *ended = false;
     if (!model_eval(s->model, prompt->p, (int64_t)prompt->n, &logits, err)) return false;
@@ -59,8 +59,7 @@ static bool answer(struct session *s, const struct ids *prompt, int64_t most, bo
         *ended = tok_is_end(s->tok, id);
         if (!*ended && !print_token(s, id, &u, err)) goto done;
         if (model_past(s->model) == model_n_ctx(s->model)) {
-            if (!*ended && i + 1 < most && !s->o->quiet)
-                fprintf(stderr, "\n[the context of %" PRId64 " tokens is full]", model_n_ctx(s->model));
+            cut = !*ended && i + 1 < most;
             break;
         }
         // The last token is run too when more is to come after it.
@@ -70,6 +69,7 @@ static bool answer(struct session *s, const struct ids *prompt, int64_t most, bo
         if (*ended) break;
     }
     ok = utf8_flush(&u, &rest, err) && bytes_add(&rest, "\n", 1, err) && write_text(&rest, err);
+    if (cut && !s->o->quiet) fprintf(stderr, "[the context of %" PRId64 " tokens is full]\n", model_n_ctx(s->model));
 done:
     s->generate_seconds += now() - t1;
     bytes_free(&rest);
