@@ -148,7 +148,7 @@ def set_rows(type, threads=128):
 
 
 def rms_norm(threads=256, keep=4):
-    return row("rms_norm", "f32", threads=threads, unit=1, min_blocks=4, warps=threads // 32, keep=keep,
+    return row("rms_norm", "f32", threads=threads, unit=1, min_blocks=3, warps=threads // 32, keep=keep,
                cost=f"One row per block of {threads} threads; rows up to {4 * keep * threads} are read once.")
 
 

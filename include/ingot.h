@@ -221,7 +221,8 @@ typedef struct ingot_context_options {
 /* Creates a context on a device: stream, pool, cuBLASLt handle and workspace, kernel look-up.  `options` NULL means the
  * defaults (device 0).  Allocates; may synchronise the device.  On failure *out is NULL and ingot_error(NULL) tells.
  * INGOT_ERR_INVALID, INGOT_ERR_NO_DEVICE, INGOT_ERR_NO_CODE (names the device's architecture and the compiled ones),
- * INGOT_ERR_HOST_MEMORY, INGOT_ERR_DEVICE_MEMORY, INGOT_ERR_CUDA, INGOT_ERR_BLAS. */
+ * INGOT_ERR_HOST_MEMORY, INGOT_ERR_DEVICE_MEMORY, INGOT_ERR_CUDA, INGOT_ERR_BLAS, INGOT_ERR_LOST (another context of
+ * the device is lost and not destroyed yet). */
 ingot_status ingot_context_create(const ingot_context_options *options, ingot_context **out);
 
 /* Waits for the context's stream and frees what the context owns.  Buffers, events and graphs made from it must be
@@ -321,7 +322,8 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
  * SOFT_MAX   softmax(scale * x + mask) over dimension 0.  mask [k, >= q, h' , b'] with h % h' = 0, b % b' = 0.  A row
  *            that is wholly masked (-inf) gives 0.
  * MUL_MAT    dst(i,j) = sum over k of A(k,i) * B(k,j); B % b = 0 and C % c = 0: A is repeated over dims 2 and 3.  With
- *            prec DEFAULT and a block format A, B is rounded to 8-bit blocks of 32 (or f16 for large n); with F32
+ *            prec DEFAULT and a block format A, B is rounded to 8-bit blocks of 32, or for more than 8 columns
+ *            to f16; with an f16 or bf16 A and more than 8 columns it may be rounded to A's type.  With F32
  *            nothing is rounded.  Sums are f32.
  * ATTENTION  dst(:,h,i) = sum over j of softmax_j(scale * Q(:,i,h) . K(:,j,g)) * V(:,j,g), g = h / (heads / groups).
  *            src[3], optional: i32 [1] or [b], the number of valid keys (device data; clamped to 0..s).  causal: query

@@ -18,13 +18,21 @@
  * number of keys but not on timing. Keys that a query may not see are never read: what lies there may be
  * anything. -inf is the only mask, and scores stay f32. */
 
-/* Eight halves from element i on; zeros past the end of the head. */
+/* Eight halves from element i on; zeros past the end of the head. The slow way stays a loop: unrolled, it
+ * would take the registers of the fast way. */
 INGOT_DEV uint4 load_8(const char *row, int64_t nb0, int i, int d, bool vec) {
     if (vec) return ld_16(row + i * 2);
-    uint32_t h[8];
-    INGOT_UNROLL
-    for (int e = 0; e < 8; e++) h[e] = i + e < d ? ld_2(row + (i + e) * nb0) : 0u;
-    return make_uint4(h[0] | h[1] << 16, h[2] | h[3] << 16, h[4] | h[5] << 16, h[6] | h[7] << 16);
+    const char *p = row + i * nb0;
+    uint4 r = make_uint4(0, 0, 0, 0);
+    INGOT_ROLLED
+    for (int e = 0; e < 8 && i + e < d; e++, p += nb0) {
+        const uint32_t h = (uint32_t)ld_2(p) << (e & 1) * 16;
+        if (e < 2) r.x |= h;
+        else if (e < 4) r.y |= h;
+        else if (e < 6) r.z |= h;
+        else r.w |= h;
+    }
+    return r;
 }
 INGOT_DEV void unpack_8(uint4 t, float (&v)[8]) {
     v[0] = half2_lo(t.x), v[1] = half2_hi(t.x), v[2] = half2_lo(t.y), v[3] = half2_hi(t.y);
@@ -131,10 +139,12 @@ INGOT_GLOBAL(ingot_attn_f16_d128_sm75, 256, 2, struct ingot_attention_args) {
             }
         }
 
-        s = warp_sum(s);
-        if (lane == 0) part_m[warp] = m, part_s[warp] = s;
-        INGOT_UNROLL
-        for (int e = 0; e < 8; e++) part[warp][subset][mine + e] = acc[e];
+        if (warp < chunks) { /* the others had no key */
+            s = warp_sum(s);
+            if (lane == 0) part_m[warp] = m, part_s[warp] = s;
+            INGOT_UNROLL
+            for (int e = 0; e < 8; e++) part[warp][subset][mine + e] = acc[e];
+        }
         __syncthreads();
 
         /* A thread adds up four elements; the other warps are done. */

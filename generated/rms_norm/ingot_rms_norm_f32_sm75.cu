@@ -27,7 +27,7 @@ INGOT_DEV void finish(const struct ingot_rms_norm_args &a, float (&v)[4], float 
     if (a.q8.qs) q8_store_4(a.q8, row * k + i, v, valid);
 }
 
-INGOT_GLOBAL(ingot_rms_norm_f32_sm75, 256, 4, struct ingot_rms_norm_args) {
+INGOT_GLOBAL(ingot_rms_norm_f32_sm75, 256, 3, struct ingot_rms_norm_args) {
     INGOT_SHARED(float, part, [2][8]);
     ingot_pdl_launch();
     const int tid = (int)threadIdx.x, lane = tid & 31, warp = tid >> 5;

@@ -26,7 +26,7 @@ struct ingot_context {
     ingot_log_fn              log;           /* NULL: silent */
     void                     *log_user;
     struct ingot_pool        *pool;
-    const struct ingot_table *table;
+    struct ingot_table       *table;
     struct ingot_blas        *blas;          /* NULL when built with CUBLASLT=0 */
     ingot_device              info;
     char                      error[INGOT_ERROR_TEXT];
@@ -54,6 +54,9 @@ ingot_status ingot_check_cuda(ingot_context *ctx, cudaError_t error, const char 
         if ((st) != INGOT_OK) goto label;                                                                              \
     } while (0)
 
+/* Makes the text of `ctx` the calling thread's: for a context that dies before its caller gets it. */
+void ingot_hand_over_error(const ingot_context *ctx);
+
 /* Logs a line if the context has a log. */
 void ingot_log(const ingot_context *ctx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -65,6 +68,10 @@ void         ingot_leave(const ingot_context *ctx, int previous);
 /* Memory of any kind from the context's allocator.  Fails with a text naming bytes and kind.  Free accepts NULL. */
 ingot_status ingot_alloc(ingot_context *ctx, ingot_memory kind, size_t bytes, void **out);
 void         ingot_free(ingot_context *ctx, ingot_memory kind, void *ptr);
+/* cudaMalloc, cudaMallocHost, malloc. */
+ingot_allocator ingot_default_allocator(void);
+/* True while the context's stream records a CUDA graph: nothing may be allocated or waited for then. */
+bool ingot_is_capturing(const ingot_context *ctx);
 
 /* Boolean environment variable by value: "", "0", "off", "no", "false" are false; unset gives `otherwise`. */
 bool ingot_env_flag(const char *name, bool otherwise);
@@ -82,6 +89,8 @@ bool ingot_is_float_type(ingot_type type);                 /* f32, f16, bf16 */
 bool ingot_same_shape(const ingot_tensor *a, const ingot_tensor *b);
 bool ingot_is_contiguous(const ingot_tensor *t);
 bool ingot_is_empty(const ingot_tensor *t);
+/* True if the two may share a byte.  Views that interleave at one pitch (columns of one matrix) are told apart. */
+bool ingot_overlap(const ingot_tensor *a, const ingot_tensor *b);
 /* "q4_K [4096,11008,1,1]" into a buffer of 96 characters. */
 const char *ingot_describe(const ingot_tensor *t, char text[96]);
 

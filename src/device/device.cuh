@@ -36,6 +36,7 @@
 
 #define INGOT_DEV static __device__ __forceinline__ /* a helper function of a kernel file */
 #define INGOT_UNROLL _Pragma("unroll")              /* stands right before a for statement */
+#define INGOT_ROLLED _Pragma("unroll 1")            /* likewise: a slow path that must not cost registers */
 
 /* A static shared array `T name[N][M]`, dims written as [N][M]. 16-byte aligned, garbage at first. */
 #define INGOT_SHARED(T, name, dims) __shared__ __align__(16) T name dims

@@ -47,17 +47,26 @@ struct ingot_chip {
     int    max_arch;  /* INGOT_ARCH: 75, 80, 90 */
 };
 
-/* The look-up of one chip: for each family, type and tile the best row that has code for it and fits it.  Built once
- * per device and kept for the process; read-only afterwards. */
+/* The look-up of one chip: for each family, type and tile the best row that has code for it and fits it.  A context
+ * owns one (a few microseconds to fill), so nothing is shared between threads. */
 struct ingot_table;
 
-/* Fills a table from rows.  `archs` and `ptx` are the build's lists ("75 80 90a", "80").  Pure: no CUDA call. */
+/* Fills a table from rows.  `archs` and `ptx` are the build's lists ("75 80 90a", "80"; "simt" in place of both).  Pure:
+ * no CUDA call.  A row has code for a chip if the build compiled it for a listed arch of the chip's major version and
+ * at most its minor one ("a" variants: exactly its), or to PTX of at most its level.  At most INGOT_TABLE_ROWS rows. */
+#define INGOT_TABLE_ROWS 4096
 void ingot_table_fill(struct ingot_table *table, const struct ingot_kernel *rows, int count, const char *archs,
                       const char *ptx, struct ingot_chip chip);
 size_t ingot_table_bytes(void);
+/* Rows that some look-up can answer. */
+int ingot_table_used(const struct ingot_table *table);
+/* True if the code of this row is of level 9.0 or later, where a kernel can wait for the launch before it by itself. */
+bool ingot_table_waits(const struct ingot_table *table, const struct ingot_kernel *kernel);
 
-/* The table of a device.  Checks on first use that one kernel of the build loads there (INGOT_ERR_NO_CODE). */
-ingot_status ingot_table_for_device(ingot_context *ctx, const struct ingot_table **out);
+/* The table of the context's device, with INGOT_ARCH obeyed.  Loads one kernel of each family as a probe
+ * (INGOT_ERR_NO_CODE names the device's capability and what is compiled). */
+ingot_status ingot_table_create(ingot_context *ctx, struct ingot_table **out);
+void         ingot_table_destroy(ingot_context *ctx, struct ingot_table *table);
 
 /* The row for `tile`, or the smallest larger tile of the family and type; NULL if there is none. */
 const struct ingot_kernel *ingot_find(const struct ingot_table *table, enum ingot_family family, ingot_type type,
@@ -66,9 +75,12 @@ const struct ingot_kernel *ingot_find(const struct ingot_table *table, enum ingo
 const struct ingot_kernel *ingot_find_exact(const struct ingot_table *table, enum ingot_family family,
                                             ingot_type type, int64_t tile);
 
-/* Launches `kernel` on the context's stream with one argument struct.  grid: blocks, 1 .. 2^31-1.  On chips of 9.0 and
- * up the launch is programmatic-dependent (every kernel waits by itself before it touches what others wrote). */
+/* Launches `kernel` on the context's stream with one argument struct.  grid: blocks, 1 .. 2^31-1.  Where its code
+ * is of level 9.0 or later the launch is programmatic-dependent: every kernel waits by itself before it touches what
+ * others wrote.  A failure's text names kernel, grid, block and shared memory. */
 ingot_status ingot_launch(ingot_context *ctx, const struct ingot_kernel *kernel, int64_t grid, const void *args);
+/* One log line "what -> symbol, N blocks" if the context has a log. */
+void ingot_log_choice(const ingot_context *ctx, const char *what, const struct ingot_kernel *kernel, int64_t grid);
 
 /* ---- GEMM by cuBLASLt.  d (f32, m x n, column j at d + j*ldd) = a^T b: a is k x m with column stride lda, b k x n,
  * both of `type` (f32, f16, bf16), strides in elements; `batch` products with strides in elements. */
@@ -83,5 +95,8 @@ void         ingot_blas_destroy(ingot_context *ctx, struct ingot_blas *blas);
 /* Runs it on the context's stream with the handle's own workspace; legal under capture.  INGOT_ERR_UNSUPPORTED if
  * cuBLASLt has no algorithm for this shape or alignment. */
 ingot_status ingot_blas_gemm(ingot_context *ctx, const struct ingot_gemm *gemm);
+/* Whether ingot_blas_gemm has an algorithm for these shapes and strides at any pointers aligned to their elements; the
+ * pointers in `gemm` are not looked at.  Records no failure.  False without a handle. */
+bool ingot_blas_supports(ingot_context *ctx, const struct ingot_gemm *gemm);
 
 #endif

@@ -43,6 +43,7 @@ struct ingot_emitter {
     /* Scratch that lives until the call's last command has run.  In a dry run any non-NULL pointer will do. */
     ingot_status (*scratch)(struct ingot_emitter *em, size_t bytes, void **out);
     ingot_status (*push)(struct ingot_emitter *em, const struct ingot_command *command);
+    const struct ingot_call *call; /* the call being emitted, for texts; set by ingot_emit */
 };
 
 /* Checks the call, picks its kernels, pushes its commands.  The statuses of ingot_compute. */

@@ -15,9 +15,9 @@
 #define FOR_LANES(l, mask)                                                                         \
     for (uint32_t m_ = (mask), l; m_ && ((l = (uint32_t)__builtin_ctz(m_)), 1); m_ &= m_ - 1)
 
-static void need_all(uint32_t mask) {
-    if (mask != ~0u)
-        simt_error(cudaErrorLaunchFailure, "%s needs all 32 lanes, got 0x%08x (%s:%d)", simt_current->what, mask, simt_current->file, simt_current->line);
+static void need_all(const simt_warp *w, uint32_t mask) {
+    const simt_fiber *f = w->lane0 + __builtin_ctz(mask); /* a lane in the call: the current one may be exiting */
+    if (mask != ~0u) simt_error(cudaErrorLaunchFailure, "%s needs all 32 lanes, got 0x%08x (%s:%d)", f->what, mask, f->file, f->line);
 }
 
 /* ---- shuffles, votes, integer reductions ----------------------------------------------------------- */
@@ -74,7 +74,7 @@ struct add { static float of(float x, float y) { return x + y; } };
 struct larger { static float of(float x, float y) { return fmaxf(x, y); } };
 
 template <class Op> static void group_reduce(simt_warp *w, uint32_t mask) {
-    need_all(mask);
+    need_all(w, mask);
     const int width = w->sel[0];
     float v[32];
     for (int l = 0; l < 32; l++) v[l] = __uint_as_float((uint32_t)w->val[l]);
@@ -88,7 +88,7 @@ extern "C" void simt_do_group_sum(simt_warp *w, uint32_t mask) { group_reduce<ad
 extern "C" void simt_do_group_max(simt_warp *w, uint32_t mask) { group_reduce<larger>(w, mask); }
 
 extern "C" void simt_do_warp_sum_n(simt_warp *w, uint32_t mask) {
-    need_all(mask);
+    need_all(w, mask);
     for (int i = 0, n = w->sel[0]; i < n; i++) {
         float v[32];
         for (int l = 0; l < 32; l++) v[l] = ((const float *)w->arg[l])[i];
@@ -101,7 +101,7 @@ extern "C" void simt_do_warp_sum_n(simt_warp *w, uint32_t mask) {
 }
 
 extern "C" void simt_do_group_sum_each(simt_warp *w, uint32_t mask) {
-    need_all(mask);
+    need_all(w, mask);
     simt_sums *lanes[32];
     for (int l = 0; l < 32; l++) lanes[l] = (simt_sums *)w->arg[l];
     const int n = lanes[0]->n, width = lanes[0]->width, share = width / n;
@@ -120,13 +120,13 @@ extern "C" void simt_do_group_sum_each(simt_warp *w, uint32_t mask) {
 static const simt_fragments *fragments(const simt_warp *w, int lane) { return (const simt_fragments *)w->arg[lane]; }
 
 static void ldmatrix(simt_warp *w, uint32_t mask, int matrices) {
-    need_all(mask);
+    need_all(w, mask);
     for (int l = 0; l < 32; l++)
         for (int j = 0; j < matrices; j++) ((uint32_t *)fragments(w, l)->d)[j] = fragments(w, j * 8 + (l >> 2))->a[l & 3];
 }
 static uint32_t half_of(const uint32_t *row, int i) { return row[i >> 1] >> (16 * (i & 1)) & 0xffffu; }
 static void ldmatrix_trans(simt_warp *w, uint32_t mask, int matrices) {
-    need_all(mask);
+    need_all(w, mask);
     for (int l = 0; l < 32; l++)
         for (int j = 0; j < matrices; j++) {
             const int r = (l & 3) * 2, c = l >> 2;
@@ -174,7 +174,7 @@ template <int K> static void mma_s8_product(const int8_t (*A)[32], const int8_t 
 #endif
 }
 template <int K> static void mma_s8(simt_warp *w, uint32_t mask) {
-    need_all(mask);
+    need_all(w, mask);
     alignas(64) int8_t A[16][32], B[8][32];
     alignas(32) int D[16][8];
     for (int l = 0; l < 32; l++) {
@@ -216,7 +216,7 @@ struct from_bf16 {
 };
 template <class From> static void mma_16bit(simt_warp *w, uint32_t mask) {
     typedef float f32x8 __attribute__((vector_size(32)));
-    need_all(mask);
+    need_all(w, mask);
     alignas(64) uint32_t a16[16][8], b16[8][8]; /* [m][k / 2], [n][k / 2] */
     alignas(64) float A[16][16], bt[8][16], B[16][8], D[16][8];
     for (int l = 0; l < 32; l++) {

@@ -20,6 +20,7 @@
 
 #define INGOT_DEV static inline __attribute__((always_inline))
 #define INGOT_UNROLL _Pragma("GCC unroll 32") /* `#pragma unroll` is ignored by g++ */
+#define INGOT_ROLLED
 
 #include "src/simt/machine.h"
 
@@ -33,7 +34,7 @@
     __attribute__((constructor)) static void simt_enter_##symbol(void) {                           \
         simt_register_kernel(&simt_kernel_##symbol);                                               \
     }                                                                                              \
-    extern "C" void symbol(const args_t &__restrict a)
+    extern "C" void symbol([[maybe_unused]] const args_t &__restrict a)
 
 /* Shared arrays come from the block's arena: limits are checked, ASan gets red zones around each, and
  * INGOT_SIMT_FILL poisons them. The key's address names the array within the kernel. */

@@ -181,11 +181,29 @@ cudaError_t simt_sync(CUstream_st *s) {
     s->error = cudaSuccess;
     return e;
 }
+/* Marks the end of each stream's present work first and waits for the marks: work that other threads go
+ * on submitting does not count, and a stream may be destroyed while this waits. */
 cudaError_t simt_sync_device(int device) {
+    simt_mark *marks = 0;
     cudaError_t e = cudaSuccess;
+    for (CUstream_st *s = simt_streams; s && !e; s = s->next) {
+        if (s->device != device || s->capture || !pending(s)) continue;
+        simt_op op = {};
+        op.kind = SIMT_OP_RECORD;
+        if (!(op.mark = mark_new(s))) e = cudaErrorMemoryAllocation;
+        else if ((e = enqueue(s, &op)) != cudaSuccess) mark_unref(op.mark);
+        if (e) break;
+        op.mark->next = marks;
+        marks = op.mark;
+    }
+    while (marks) {
+        simt_mark *m = marks;
+        marks = m->next;
+        wait_for(m);
+        mark_unref(m);
+    }
     for (CUstream_st *s = simt_streams; s; s = s->next) {
         if (s->device != device || s->capture) continue;
-        while (pending(s)) step(s);
         if (!e) e = s->error;
         s->error = cudaSuccess;
     }

@@ -19,6 +19,7 @@ struct simt_mark {
     double ms;           /* when it was reached */
     cudaError_t error;   /* of the stream at that moment */
     CUstream_st *stream; /* valid until done */
+    simt_mark *next;     /* for whoever keeps a list of them */
 };
 
 struct simt_oplist { /* what a capture has recorded; immutable once it is a graph */
