@@ -573,12 +573,12 @@ static ingot_status use_everything(const ingot_allocator *allocator)
     options.allocator = allocator;
     options.blas_workspace = 1 << 20;
     INGOT_TRY(ingot_context_create(&options, &ctx), st, done);
-    INGOT_TRY(ingot_buffer_create(ctx, INGOT_MEMORY_DEVICE, 1000, &device), st, done);
+    INGOT_TRY(ingot_buffer_create(ctx, INGOT_MEMORY_DEVICE, 1024, &device), st, done);
     INGOT_TRY(ingot_buffer_create(ctx, INGOT_MEMORY_PINNED, 1000, &pinned), st, done);
     INGOT_TRY(ingot_event_create(ctx, &event), st, done);
     INGOT_TRY(ingot_pool_alloc(ctx, ctx->pool, 3000, &a), st, done);
     INGOT_TRY(ingot_pool_alloc(ctx, ctx->pool, (size_t)5 << 20, &b), st, done);
-    INGOT_TRY(ingot_buffer_fill(device, 0, 1, 1000), st, done);
+    INGOT_TRY(ingot_buffer_fill(device, 0, 1, 1024), st, done);
 
 done:
     if (st != INGOT_OK && strlen(ingot_error(ctx)) == 0) st = (ingot_status)-1; /* every failure has a text */
@@ -617,7 +617,7 @@ static void every_allocation_may_fail(void **state)
 
 static void *misaligned_alloc(void *user, ingot_memory kind, size_t bytes)
 {
-    char *ptr = failing_alloc(user, kind, bytes + 64);
+    char *ptr = failing_alloc(user, kind, bytes + 256);
 
     return ptr && kind == INGOT_MEMORY_DEVICE ? ptr + 64 : ptr;
 }
