@@ -36,6 +36,7 @@
 
 #define INGOT_DEV static __device__ __forceinline__ /* a helper function of a kernel file */
 #define INGOT_UNROLL _Pragma("unroll")              /* stands right before a for statement */
+#define INGOT_ROLLED _Pragma("unroll 1")            /* likewise: a slow path that must not cost registers */
 
 /* A read-only table at file scope, in global memory: INGOT_TABLE uint32_t grid[256] = {...}; */
 #define INGOT_TABLE static __device__ const

@@ -56,6 +56,27 @@ template <int N> INGOT_DEV void warp_sum_n(float (&v)[N]) {
     for (int i = 0; i < N; i++) v[i] = warp_sum(v[i]);
 }
 
+/* N sums over aligned groups of `width` lanes, handed out: lane l of a group gets the sum of v[l % width / (width / N)].
+ * N and width are powers of two, N <= width <= 32; the order of additions is that of group_sum. v is spent. One
+ * exchange on the CPU; on the GPU fewer shuffles than N sums that reach every lane. */
+template <int N> INGOT_DEV float group_sum_each(float (&v)[N], int width) {
+    int o = width / 2;
+#pragma unroll
+    for (int s = 1; s < 6; s++) { /* plain counts: loops that halve are not unrolled */
+        if (N >> s == 0) continue;
+        const bool upper = threadIdx.x & o;
+#pragma unroll
+        for (int i = 0; i < N / 2; i++) {
+            if (i >= N >> s) continue;
+            const float keep = upper ? v[i + (N >> s)] : v[i], send = upper ? v[i] : v[i + (N >> s)];
+            v[i] = keep + __shfl_xor_sync(INGOT_FULL_MASK, send, o);
+        }
+        o >>= 1;
+    }
+    for (; o > 0; o >>= 1) v[0] += __shfl_xor_sync(INGOT_FULL_MASK, v[0], o);
+    return v[0];
+}
+
 INGOT_DEV int warp_sum_i32(int v) {
 #pragma unroll
     for (int o = 16; o > 0; o >>= 1) v += __shfl_xor_sync(INGOT_FULL_MASK, v, o);

@@ -102,6 +102,21 @@ extern "C" void simt_do_warp_sum_n(simt_warp *w, uint32_t mask) {
     }
 }
 
+extern "C" void simt_do_group_sum_each(simt_warp *w, uint32_t mask) {
+    need_all(w, mask);
+    simt_sums *lanes[32];
+    for (int l = 0; l < 32; l++) lanes[l] = (simt_sums *)w->arg[l];
+    const int n = lanes[0]->n, width = lanes[0]->width, share = width / n;
+    for (int base = 0; base < 32; base += width)
+        for (int i = 0; i < n; i++) {
+            float v[32];
+            for (int l = 0; l < width; l++) v[l] = lanes[base + l]->v[i];
+            for (int o = width / 2; o > 0; o /= 2)
+                for (int l = 0; l < o; l++) v[l] += v[l + o];
+            for (int l = 0; l < share; l++) lanes[base + i * share + l]->sum = v[0];
+        }
+}
+
 /* ---- ldmatrix: lane l's row (t[0..3]) is row l & 7 of matrix l >> 3 ------------------------------------- */
 
 static const simt_fragments *fragments(const simt_warp *w, int lane) { return (const simt_fragments *)w->arg[lane]; }

@@ -21,6 +21,7 @@
 
 #define INGOT_DEV static inline __attribute__((always_inline))
 #define INGOT_UNROLL _Pragma("GCC unroll 32") /* `#pragma unroll` is ignored by g++ */
+#define INGOT_ROLLED
 
 #define INGOT_TABLE static const
 

@@ -14,6 +14,7 @@ extern "C" {
 void simt_do_group_sum(simt_warp *w, uint32_t mask);
 void simt_do_group_max(simt_warp *w, uint32_t mask);
 void simt_do_warp_sum_n(simt_warp *w, uint32_t mask);
+void simt_do_group_sum_each(simt_warp *w, uint32_t mask);
 void simt_do_ldmatrix_x4(simt_warp *w, uint32_t mask);
 void simt_do_ldmatrix_x4_trans(simt_warp *w, uint32_t mask);
 void simt_do_ldmatrix_x2(simt_warp *w, uint32_t mask);
@@ -23,6 +24,13 @@ void simt_do_mma_k16_s8(simt_warp *w, uint32_t mask);
 void simt_do_mma_f16(simt_warp *w, uint32_t mask);
 void simt_do_mma_bf16(simt_warp *w, uint32_t mask);
 }
+
+/* Operands and result of one lane in a group_sum_each. */
+struct simt_sums {
+    const float *v;
+    int n, width;
+    float sum;
+};
 
 /* Operands of one lane in an mma or ldmatrix. */
 struct simt_fragments {
@@ -51,6 +59,11 @@ SIMT_INLINE float warp_max(float v, SIMT_WHERE) { return simt_group_reduce(v, 32
 template <int N> SIMT_INLINE void warp_sum_n(float (&v)[N], SIMT_WHERE) {
     simt_current->warp->sel[simt_current->lane] = N;
     simt_collective_arg(v, simt_do_warp_sum_n, "warp_sum_n", file, line);
+}
+template <int N> SIMT_INLINE float group_sum_each(float (&v)[N], int width, SIMT_WHERE) {
+    simt_sums g = {v, N, width, 0.0f};
+    simt_collective_arg(&g, simt_do_group_sum_each, "group_sum_each", file, line);
+    return g.sum;
 }
 SIMT_INLINE int warp_sum_i32(int v, SIMT_WHERE) {
     return (int)simt_exchange(~0u, (uint32_t)v, SIMT_ADD, simt_do_reduce, "warp_sum_i32", file, line);

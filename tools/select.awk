@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+# select.awk - from every kernel row to the rows of one build.
+#
+# Reads generated/kernels.inc, rows INGOT_KERNEL(family, type, tile, arch, serves, threads, smem, unit, symbol).
+# Writes `inc`, the selected rows, and `mk`, make variables: CU (the files) and GENCODE_<symbol> (what nvcc compiles
+# each for).  A row is compiled for the chips in `archs` whose class it serves, and to the PTX levels in `ptx` that
+# would choose it.  Plain types (f32 f16 bf16) are always kept: activations need them.
+function class(chip) { return chip == "90a" ? 90 : chip == "75" ? 75 : 80 }
+function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
+BEGIN {
+    n_archs = split(archs, arch_list, " "); n_ptx = split(ptx, ptx_list, " ")
+    split(quants, q, " "); for (i in q) want_quant[toupper(q[i])] = 1
+    split(ops, o, " "); for (i in o) want_op[toupper(o[i])] = 1
+    simt = archs == "simt"
+    printf "// Selected from generated/kernels.inc: QUANTS=%s OPS=%s\n", quants, ops > inc
+    printf "" > mk
+    all = ""
+    for (i = 1; i <= n_archs; i++) if (!simt) all = all gencode(arch_list[i])
+    for (i = 1; i <= n_ptx; i++) all = all ptxcode(ptx_list[i])
+    print "GENCODE_all := " all > mk
+}
+function gencode(chip) { return " -gencode arch=compute_" chip ",code=sm_" chip }
+function ptxcode(level) { return " -gencode arch=compute_" level ",code=compute_" level }
+/^ *INGOT_KERNEL\(/ {
+    line = $0; sub(/^ *INGOT_KERNEL\(/, "", line); sub(/\).*$/, "", line)
+    split(line, f, ",")
+    for (i in f) f[i] = trim(f[i])
+    family = f[1]; type = f[2]; arch = f[4] + 0; serves = f[5]; symbol = f[9]
+    known_quant[type] = 1; known_op[family] = 1
+    if (quants != "all" && type !~ /^(F32|F16|BF16)$/ && !(type in want_quant)) next
+    if (ops != "all" && !(family in want_op)) next
+    code = ""
+    for (i = 1; i <= n_archs && !simt; i++) if (serves ~ ("CLASS_" class(arch_list[i]))) code = code gencode(arch_list[i])
+    for (i = 1; i <= n_ptx; i++) {
+        c = class(ptx_list[i])
+        if (arch == c || (arch < c && serves ~ ("CLASS_" c))) code = code ptxcode(ptx_list[i])
+    }
+    if (!simt && code == "") next
+    print $0 > inc
+    print "CU += generated/" tolower(family) "/" symbol ".cu" > mk
+    if (!simt) print "GENCODE_" symbol " :=" code > mk
+}
+END {
+    for (w in want_quant) if (w != "ALL" && !(w in known_quant)) { print "QUANTS: no kernel of type " tolower(w) > "/dev/stderr"; bad = 1 }
+    for (w in want_op) if (w != "ALL" && !(w in known_op)) { print "OPS: no kernel family " tolower(w) > "/dev/stderr"; bad = 1 }
+    exit bad
+}
