@@ -299,6 +299,11 @@ static cudaError_t copy(void *dst, size_t dst_pitch, const void *src, size_t src
     op.copy.src_pitch = src_pitch;
     op.copy.width = width;
     op.copy.height = height;
+    if (!s->capture) { /* CUDA's rules for pageable memory: a source is staged at once, a destination waited for */
+        table_lock t;
+        op.copy.staged = !containing(src);
+        wait = wait || !containing(dst);
+    }
     e = simt_submit(s, &op);
     /* CUDA has staged or filled pageable memory by the time even an asynchronous copy returns. */
     wait = wait || (!s->capture && is_pageable(dst, src));

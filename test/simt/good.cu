@@ -7,6 +7,8 @@
 
 #include "src/device/device.cuh"
 
+INGOT_TABLE uint32_t table[4] = {2, 3, 5, 7};
+
 INGOT_DEV int lane_id(void) { return (int)(threadIdx.x & 31u); }
 
 /* Row r of the output holds the result of collective r for each lane. */
@@ -109,7 +111,7 @@ INGOT_GLOBAL(ingot_t_loads, 32, 1, struct test_args) {
     const uint4 q[3] = {ld_nc_16(p), ld_stream_16(p), ld_16(p)};
     uint32_t s = 0;
     INGOT_UNROLL
-    for (int i = 0; i < 3; i++) s += q[i].x + 3u * q[i].y + 5u * q[i].z + 7u * q[i].w;
+    for (int i = 0; i < 3; i++) s += (table[0] - 1u) * q[i].x + table[1] * q[i].y + table[2] * q[i].z + table[3] * q[i].w;
     const uint2 d = ld_nc_8(p + 8), e = ld_8(p + 8);
     s += d.x + d.y + e.x + 2u * e.y + ld_nc_4(p + 4) + ld_4(p + 4) + ld_nc_2(p + 2) + ld_2(p + 2) + ld_4_a2(p + 6);
     uint8_t *o = (uint8_t *)a.out + 32 * l;
@@ -320,10 +322,10 @@ INGOT_GLOBAL(ingot_t_reverse, 256, 1, struct test_args) {
 }
 /* Thread 0 waits for a flag that thread 32 sets. */
 INGOT_GLOBAL(ingot_t_spin, 64, 1, struct test_args) {
-    volatile int *o = (volatile int *)a.out;
+    int *o = (int *)a.out;
     if (threadIdx.x == 0)
-        while (o[0] == 0) __nanosleep(20);
-    if (threadIdx.x == 32) o[0] = 1;
+        while (atomicAdd(&o[0], 0) == 0) __nanosleep(20);
+    if (threadIdx.x == 32) atomicExch(&o[0], 1);
     __syncthreads();
     if (threadIdx.x == 0) o[1] = 2;
 }
@@ -334,5 +336,9 @@ INGOT_GLOBAL(ingot_t_big_shared, 32, 1, struct test_args) {
     __syncwarp();
     ((int *)a.out)[threadIdx.x] = s[31 - threadIdx.x] + d[a.n - 32 + (int)threadIdx.x];
 }
-INGOT_GLOBAL(ingot_t_arch_sm80, 32, 1, struct test_args) { ((int *)a.out)[0] = 80; }
-INGOT_GLOBAL(ingot_t_arch_sm90a, 32, 1, struct test_args) { ((int *)a.out)[0] = 90; }
+INGOT_GLOBAL(ingot_t_arch_sm80, 32, 1, struct test_args) {
+    if (threadIdx.x == 0) ((int *)a.out)[0] = 80;
+}
+INGOT_GLOBAL(ingot_t_arch_sm90a, 32, 1, struct test_args) {
+    if (threadIdx.x == 0) ((int *)a.out)[0] = 90;
+}
