@@ -195,6 +195,83 @@ static void bench_dequant(struct bench *b)
     }
 }
 
+/* What one launch of a decoder's small kernels costs in a chain: each waits for the one before it.  The shapes are
+ * those of a 135M model; weights and activations fit the L2, so this is latency, not bandwidth. */
+struct small {
+    struct bench *b;
+    ingot_graph  *g;
+    ingot_tensor *x, *q, *wide, *ids, *pos, *len, *cache, *row;
+};
+static ingot_tensor *leaf(struct small *s, ingot_type type, int n_dims, const int64_t *ne, void *data)
+{
+    ingot_tensor t;
+    ok(NULL, ingot_tensor_init(&t, type, n_dims, ne, data), "tensor");
+    return ingot_leaf(s->g, &t);
+}
+static void small_norm(struct small *s) { s->x = ingot_mul(s->g, ingot_rms_norm(s->g, s->x, 1e-5f), s->row); }
+static void small_add(struct small *s) { s->x = ingot_add(s->g, s->x, s->row); }
+static void small_swiglu(struct small *s) { ingot_swiglu(s->g, s->wide, NULL); }
+static void small_rope(struct small *s)
+{
+    ingot_rope_params p = {.mode = INGOT_ROPE_NORMAL, .n_dims = 64, .freq_base = 1e5f, .freq_scale = 1, .attn_factor = 1};
+    s->q = ingot_rope(s->g, s->q, s->pos, NULL, &p);
+}
+static void small_set_rows(struct small *s) { ingot_set_rows(s->g, s->cache, s->row, s->ids); }
+static void attend(struct small *s, int64_t kv)
+{
+    ingot_attention_params p  = {.scale = 0.125f, .causal = 1};
+    char                  *kd = ingot_buffer_data(s->b->pool);
+    ingot_tensor *k = ingot_permute(s->g, leaf(s, INGOT_TYPE_F16, 3, (int64_t[]){64, 3, kv}, kd), 0, 2, 1, 3);
+    ingot_tensor *v = ingot_permute(s->g, leaf(s, INGOT_TYPE_F16, 3, (int64_t[]){64, 3, kv}, kd + (1 << 20)), 0, 2, 1, 3);
+    ingot_attention(s->g, ingot_permute(s->g, s->q, 0, 2, 1, 3), k, v, NULL, &p);
+}
+static void small_attention128(struct small *s) { attend(s, 128); }
+static void small_attention1024(struct small *s) { attend(s, 1024); }
+static void product(struct small *s, ingot_type type, int64_t k, int64_t m, ingot_tensor *x)
+{
+    ingot_tensor w;
+    ok(NULL, ingot_tensor_init(&w, type, 2, (int64_t[]){k, m}, ingot_buffer_data(s->b->pool)), "w");
+    ingot_mul_mat(s->g, ingot_weight(s->g, &w), x, INGOT_PREC_DEFAULT);
+}
+static void small_mv_qkv(struct small *s) { product(s, INGOT_TYPE_Q4_1, 576, 960, s->row); }
+static void small_mv_out(struct small *s) { product(s, INGOT_TYPE_Q4_1, 576, 576, s->row); }
+static void small_mv_up(struct small *s) { product(s, INGOT_TYPE_Q4_1, 576, 3072, s->row); }
+static void small_mv_down(struct small *s)
+{
+    product(s, INGOT_TYPE_Q4_1, 1536, 576, ingot_view(s->g, s->wide, 1, (int64_t[]){1536}, NULL, 0));
+}
+static void small_mv_head(struct small *s) { product(s, INGOT_TYPE_Q8_0, 576, 49152, s->row); }
+
+static void bench_small(struct bench *b)
+{
+    static const struct { const char *name; void (*step)(struct small *); } cases[] = {
+        {"rms_norm 576", small_norm}, {"add 576", small_add}, {"swiglu 3072", small_swiglu}, {"rope 12x64", small_rope},
+        {"set_rows 576", small_set_rows}, {"attention 9/3x64 kv128", small_attention128},
+        {"attention 9/3x64 kv1024", small_attention1024}, {"mmvq q4_1 960x576", small_mv_qkv},
+        {"mmvq q4_1 576x576", small_mv_out}, {"mmvq q4_1 3072x576", small_mv_up}, {"mmvq q4_1 576x1536", small_mv_down},
+        {"mmvq q8_0 49152x576", small_mv_head}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        char         name[64];
+        struct small s = {.b = b};
+        char        *at = ingot_buffer_data(b->x);
+        snprintf(name, sizeof name, "launch %s", cases[c].name);
+        if (!wanted(b, name)) continue;
+        ok(b->ctx, ingot_graph_create(b->ctx, &s.g), "graph");
+        s.x     = leaf(&s, INGOT_TYPE_F32, 1, (int64_t[]){576}, at);
+        s.row   = leaf(&s, INGOT_TYPE_F32, 1, (int64_t[]){576}, at + (1 << 20));
+        s.wide  = leaf(&s, INGOT_TYPE_F32, 1, (int64_t[]){3072}, at + (2 << 20));
+        s.q     = leaf(&s, INGOT_TYPE_F32, 3, (int64_t[]){64, 9, 1}, at + (3 << 20));
+        s.cache = leaf(&s, INGOT_TYPE_F16, 2, (int64_t[]){576, 64}, ingot_buffer_data(b->y));
+        s.ids   = leaf(&s, INGOT_TYPE_I32, 1, (int64_t[]){1}, (char *)ingot_buffer_data(b->y) + (1 << 20));
+        s.pos   = leaf(&s, INGOT_TYPE_I32, 1, (int64_t[]){1}, (char *)ingot_buffer_data(b->y) + (1 << 20));
+        for (int i = 0; i < 256; i++) cases[c].step(&s);
+        ingot_plan_info info;
+        ok(b->ctx, ingot_graph_plan(s.g, NULL, &info), "plan");
+        printf("%-34s %9.2f us a launch, %d launches in one graph\n", name, median_us(b, run_graph, s.g, info.launches), info.launches);
+        ingot_graph_destroy(s.g);
+    }
+}
+
 int main(void)
 {
     struct bench b = {.pattern = getenv("K") ? getenv("K") : ""};
@@ -225,6 +302,7 @@ int main(void)
     if (b.json) fprintf(b.json, "{\"device\": \"%s\", \"rows\": [", b.dev.name);
     bench_mul_mat(&b);
     bench_dequant(&b);
+    bench_small(&b);
     if (b.json) fprintf(b.json, "]}\n"), fclose(b.json);
     cuda(cudaFree(b.sink), "cudaFree");
     ingot_buffer_destroy(b.pool);

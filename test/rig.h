@@ -150,7 +150,8 @@ static inline void rig_fill(struct rig *r, const ingot_tensor *t)
 }
 
 /* A contiguous tensor with its own memory and random data (zeros for integers). */
-static inline ingot_tensor rig_tensor(struct rig *r, ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3)
+static inline ingot_tensor rig_tensor(struct rig *r, ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2,
+                                      int64_t ne3)
 {
     ingot_tensor t;
     RIG_MUST(r->buffer_count < RIG_BUFFERS);

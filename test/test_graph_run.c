@@ -162,7 +162,8 @@ static void graph_residual_in_place(void **state)
     ingot_tensor    sum = rig_tensor(r, INGOT_TYPE_F32, 64, 2, 1, 1), direct = rig_twin(r, &sum);
     (void)state;
     RIG_OK(r, ingot_graph_create(r->ctx, &g));
-    ingot_tensor *s = ingot_leaf(g, &sum), *p = ingot_mul_mat(g, ingot_weight(g, &w), ingot_leaf(g, &x), INGOT_PREC_DEFAULT);
+    ingot_tensor *s = ingot_leaf(g, &sum);
+    ingot_tensor *p = ingot_mul_mat(g, ingot_weight(g, &w), ingot_leaf(g, &x), INGOT_PREC_DEFAULT);
     ingot_cpy(g, ingot_add(g, s, p), s);
     RIG_OK(r, ingot_graph_plan(g, NULL, &info));
     assert_int_equal(info.fused, 1);
@@ -199,7 +200,8 @@ static void graph_norm_chain_written_over_its_inputs(void **state)
         struct rig  *r = rig_open(way & 1, true);
         ingot_graph *g = NULL;
         ingot_tensor t[4], c, d;
-        for (int i = 0; i < 4; i++) t[i] = rig_tensor(r, INGOT_TYPE_F32, i == 2 && (way & 2) ? 32 : 64, i == 2 ? 1 : 3, 1, 1);
+        for (int i = 0; i < 4; i++)
+            t[i] = rig_tensor(r, INGOT_TYPE_F32, i == 2 && (way & 2) ? 32 : 64, i == 2 ? 1 : 3, 1, 1);
         c = direct_two(r, INGOT_OP_ADD, &t[0], &t[1]);
         c = direct_two(r, INGOT_OP_RMS_NORM, &c, NULL);
         c = direct_two(r, INGOT_OP_MUL, &c, &t[2]);

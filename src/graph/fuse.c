@@ -102,7 +102,8 @@ static bool merge_product_add(ingot_context *ctx, const struct ingot_call *produ
                               struct ingot_call *merged)
 {
     const ingot_tensor *other = other_source(add, product->dst);
-    if (product->add || !other || other->type != INGOT_TYPE_F32 || !ingot_same_shape(other, product->dst)) return false;
+    if (product->add || !other || other->type != INGOT_TYPE_F32) return false;
+    if (!ingot_same_shape(other, product->dst)) return false;
     *merged = *product;
     merged->add = other;
     merged->dst = add->dst;

@@ -106,8 +106,8 @@ enum { INGOT_MAX_READS = INGOT_MAX_SRC + 2 };
 int ingot_call_reads(const struct ingot_call *call, const ingot_tensor *reads[INGOT_MAX_READS]);
 /* Fills in reads, writes and producer of every base from the steps. */
 void ingot_count_uses(struct ingot_planner *p);
-/* True if the two may touch a common byte.  Leaves are compared by address; while measuring, those without data are taken
- * to lie apart. */
+/* True if the two may touch a common byte.  Leaves are compared by address; while measuring, those without data are
+ * taken to lie apart. */
 bool ingot_values_overlap(const ingot_tensor *a, const ingot_tensor *b);
 /* Merges steps by the table of rules. */
 void ingot_fuse(struct ingot_planner *p);

@@ -32,7 +32,8 @@ static ingot_status check_weights(struct ingot_planner *p)
         if (ingot_value_of(dst)->base->origin == INGOT_ORIGIN_NODE) continue;
         for (const struct ingot_value_chunk *chunk = p->graph->chunks; chunk; chunk = chunk->next)
             for (int i = 0; i < chunk->count; i++)
-                if (chunk->values[i].base->origin == INGOT_ORIGIN_WEIGHT && ingot_values_overlap(dst, &chunk->values[i].t))
+                if (chunk->values[i].base->origin == INGOT_ORIGIN_WEIGHT &&
+                    ingot_values_overlap(dst, &chunk->values[i].t))
                     return ingot_fail(p->ctx, INGOT_ERR_INVALID,
                                       "graph: node %d (%s) writes to the memory of weight %s", s,
                                       ingot_op_name((ingot_op)p->graph->nodes[s].op),
