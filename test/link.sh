@@ -42,7 +42,7 @@ report "undefined symbols of a C++ runtime" "$(grep -E '^(_Z|__cxa_|__gxx_|_Unwi
 # the program at a fault it has found; that is outside ingot's objects.
 ends='^(abort|exit|_exit|_Exit|quick_exit|__assert_fail|__assert|raise|kill)$'
 ends_of() { # object file names with such a symbol
-    nm -A -u "$archive" 2>/dev/null | awk -v ends="$ends" '$NF ~ ends {print $1 " " $NF}' | sed 's/^[^ ]*:\([^: ]*\):* */\1 /' | sort -u
+    nm -A -u "$archive" 2>/dev/null | awk -v ends="$ends" '$NF ~ ends {n = split($1, part, ":"); print part[n - 1] " " $NF}' | sort -u
 }
 if [ "$simt" = 1 ]; then
     own=$(cd "$here" && for f in src/base src/memory src/kernels src/ops src/graph; do ls $f/*.c; done | xargs -n1 basename | sed 's/\.c$/.o/' | sort -u)
