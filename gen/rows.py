@@ -91,7 +91,7 @@ def mmvq(type, n, rows, min_blocks, threads=256, unit=16):
     """Items are rows of w.  A lane owns a unit of 64 weights; `rows` rows are in flight per lane."""
     t = BY_NAME[type]
     return row("mmvq", type, n, TILE_COLUMNS, threads=threads, unit=unit, min_blocks=min_blocks, rows=rows, n=n,
-               warps=threads // 32, values=rows * n, reach=64 * threads, plural="s" * (n > 1),
+               warps=threads // 32, values=rows * n, reach=64 * threads, many=512, plural="s" * (n > 1),
                cost=f"{unit} rows by {threads} threads, {rows} rows in flight, {n} column{'s' * (n > 1)}; "
                     f"{8 * t.bytes / t.block:g} bits per weight.")
 
@@ -180,13 +180,13 @@ def rows():
     out += [quantize(type)                           for type in FLOATS]
 
     #            type    rows in flight, blocks per SM   for n = 1       2       4       8
-    MMVQ = [    ("q4_0",                                    (4, 2), (4, 2), (2, 2), (2, 1)),
-                ("q4_1",                                    (4, 2), (4, 2), (2, 2), (2, 1)),
-                ("q5_0",                                    (4, 2), (4, 2), (2, 2), (1, 1)),
-                ("q5_1",                                    (4, 2), (4, 2), (2, 2), (1, 1)),
-                ("q8_0",                                    (4, 2), (2, 2), (2, 2), (1, 1)),
-                ("q4_K",                                    (4, 2), (4, 2), (2, 2), (1, 1)),
-                ("q6_K",                                    (2, 2), (2, 2), (1, 2), (1, 1))]
+    MMVQ = [    ("q4_0",                                    (4, 2), (4, 2), (1, 2), (1, 1)),
+                ("q4_1",                                    (4, 2), (4, 2), (1, 2), (1, 1)),
+                ("q5_0",                                    (4, 2), (4, 2), (1, 2), (2, 1)),
+                ("q5_1",                                    (4, 2), (4, 2), (1, 2), (1, 1)),
+                ("q8_0",                                    (4, 2), (2, 2), (1, 2), (2, 1)),
+                ("q4_K",                                    (2, 2), (2, 2), (4, 1), (1, 1)),
+                ("q6_K",                                    (2, 2), (1, 2), (2, 1), (1, 1))]
     out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
 
     #            type                                    n = 1       2       4       8

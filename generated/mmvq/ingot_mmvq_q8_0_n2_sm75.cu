@@ -109,7 +109,8 @@ INGOT_GLOBAL(ingot_mmvq_q8_0_n2_sm75, 256, 2, ingot_mmv_args) {
     // Which rows, columns and matrices.  All counts divide the grid: 32 bits hold them.
     const uint32_t row_blocks = (uint32_t)((a.m + 16 - 1) / 16), passes = (uint32_t)((a.n + 2 - 1) / 2);
     const uint32_t outer = blockIdx.x / row_blocks, matrix = outer / passes;
-    const int64_t row0 = (int64_t)(blockIdx.x - outer * row_blocks) * 16;
+    const uint32_t row_block = blockIdx.x - outer * row_blocks;
+    const int64_t row0 = (int64_t)row_block * 16;
     const int64_t col0 = (int64_t)(outer - matrix * passes) * 2;
     const uint32_t i3 = matrix / (uint32_t)a.ne2, i2 = matrix - i3 * (uint32_t)a.ne2;
     const uint8_t *w0 = (const uint8_t *)a.w + i2 / (uint32_t)a.ratio2 * a.w_nb2 + i3 / (uint32_t)a.ratio3 * a.w_nb3;
@@ -121,12 +122,16 @@ INGOT_GLOBAL(ingot_mmvq_q8_0_n2_sm75, 256, 2, ingot_mmv_args) {
     while (across < 8 && across * 32 < units) across *= 2;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, sets = 32 / width;
     const int r_first = (warp / across * sets + lane / width) * 2, r_step = 8 / across * sets * 2;
-    if (across == 1 && warp * sets * 2 >= 16) return; // more warps than rows; no barrier follows
+
+    // Short rows leave most warps idle.  If there are blocks enough, one does the rows of several, and the others leave.
+    const int span = across == 1 && row_blocks >= 512 && r_step > 16 ? r_step / 16 : 1, rows = span * 16;
+    if (row_block % span) return;
+    if (across == 1 && warp * sets * 2 >= rows) return; // more warps than rows; no barrier follows
     const bool aligned = (((uintptr_t)a.w | (uint64_t)(a.w_nb1 | a.w_nb2 | a.w_nb3)) & (4 - 1)) == 0;
 
     for (int base = 0; base < units; base += across * width) {
         const int u = base + warp % across * 32 + lane % width;
-        const bool mine = u < units && r_first < 16;
+        const bool mine = u < units && r_first < rows;
         const bool half = (int64_t)u * 64 + 32 == a.k; // the row ends in the middle of this unit
         struct unit w[2] = {};
         if (mine) load_rows(w, w0, a.w_nb1, row0 + r_first, a.m - 1, u, aligned, half);
@@ -134,24 +139,27 @@ INGOT_GLOBAL(ingot_mmvq_q8_0_n2_sm75, 256, 2, ingot_mmv_args) {
         // The first weights are on their way while the activations are still being made.
         if (a.w_is_constant && base == 0) ingot_pdl_wait();
         struct unit_x x[2] = {};
-        INGOT_UNROLL
-        for (int c = 0; c < 2; c++) {
-            const int64_t column = matrix * a.n + (col0 + c < a.n ? col0 + c : a.n - 1);
-            if (mine) unit_x_load(x[c], a.q8.qs + column * a.k, a.q8.scales + column * (a.k / 32), u, half);
+        if (mine) {
+            INGOT_UNROLL
+            for (int c = 0; c < 2; c++) {
+                const int64_t column = matrix * a.n + (col0 + c < a.n ? col0 + c : a.n - 1);
+                unit_x_load(x[c], a.q8.qs + column * a.k, a.q8.scales + column * (a.k / 32), u, half);
+            }
         }
 
-        for (int r0 = 0; r0 < 16; r0 += r_step) {
+        for (int r0 = 0; r0 < rows; r0 += r_step) {
             const int r = r_first + r0;
-            float sum[4];
-            INGOT_UNROLL
-            for (int i = 0; i < 4; i++) sum[i] = mine ? unit_dot(w[i / 2], x[i % 2], u) : 0.0f;
-            if (mine && r + r_step < 16)
-                load_rows(w, w0, a.w_nb1, row0 + r + r_step, a.m - 1, u, aligned, half);
+            float sum[4] = {};
+            if (mine) { // one block of code: a column shares the unpacked weights with the one before
+                INGOT_UNROLL
+                for (int i = 0; i < 4; i++) sum[i] = unit_dot(w[i / 2], x[i % 2], u);
+                if (r + r_step < rows) load_rows(w, w0, a.w_nb1, row0 + r + r_step, a.m - 1, u, aligned, half);
+            }
 
             // Sum v goes to lane v * width / 4 of its set.
             const float y = group_sum_each(sum, width);
             const int share = width / 4, v = lane % width / share, i = r + v / 2, c = v % 2;
-            if (lane % share == 0 && i < 16) {
+            if (lane % share == 0 && i < rows) {
                 if (across == 1) put(a, row0 + i, col0 + c, i2, i3, y);
                 else part[warp % across][i * 2 + c] = base ? part[warp % across][i * 2 + c] + y : y;
             }
