@@ -108,6 +108,8 @@ struct simt_bar {
     int votes, result;
     const char *file;
     int line;
+    uint32_t phase; /* completions so far */
+    char sync[2];   /* TSan's sync variables for even and odd ones */
 };
 struct simt_array { /* a static shared array of the running block */
     const void *key;
@@ -152,7 +154,6 @@ extern pthread_mutex_t simt_execs_mutex;
 
 /* ---- scheduling (sched.cpp) ------------------------------------------------------------------------ */
 
-simt_stack *simt_stack_get(void);
 void simt_stack_reset(simt_stack *s);
 void simt_fiber_loop(void);
 /* Runs the block whose threads are set up in simt_x until all have exited or one has failed. */

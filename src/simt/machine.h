@@ -55,6 +55,7 @@ struct __attribute__((aligned(128))) simt_fiber { /* one CUDA thread; indexing i
     simt_copy *copies;
     uint32_t *groups;
     void *tsan;
+    uint32_t phase; /* of the barrier it arrived at, for TSan */
 };
 
 /* A collective some lanes of `mask` have reached: `arrived`. */
@@ -75,6 +76,8 @@ struct simt_warp {
     uint64_t val[32], res[32]; /* operands and results of the exchange in progress, by lane */
     int32_t sel[32];
     const void *arg[32];
+    uint32_t phase; /* __syncwarps so far */
+    char sync[2];   /* TSan's sync variables for even and odd ones, see sched.cpp */
 };
 
 #define SIMT_TLS __attribute__((tls_model("initial-exec")))

@@ -82,14 +82,20 @@ COLD simt_stack *stack_new(void) {
     simt_x->nstacks++;
     return s;
 }
-simt_stack *simt_stack_get(void) {
+SIMT_INLINE simt_stack *stack_get(void) {
     simt_stack *s = simt_x->free_stacks;
     if (!s) return stack_new();
     simt_x->free_stacks = s->next;
     return s;
 }
 SIMT_INLINE void give_stack(simt_fiber *f) {
-    f->stack = simt_stack_get();
+#if defined(SIMT_TSAN_RT) /* a CUDA thread keeps its stack: TSan would call a hand-over a race */
+    const uint32_t i = (uint32_t)(f - simt_x->fiber);
+    while (simt_x->nstacks <= i) stack_new();
+    f->stack = &simt_x->stacks[i];
+#else
+    f->stack = stack_get();
+#endif
     f->sp = f->stack->sp;
 }
 
@@ -160,6 +166,22 @@ extern "C" void simt_switch_slow(simt_fiber *to) {
     swap(from->stack, &from->sp, to->stack, to->sp);
 }
 
+/* TSan sees a barrier as a release at arrival and an acquire on leaving. Threads that leave first reach
+ * the next barrier before others have left this one: with one variable for both, the late ones would
+ * acquire what the early ones did in between, and races there would go unseen. So the variables
+ * alternate, and a thread acquires the one it released. */
+#if defined(SIMT_TSAN_RT)
+static void tsan_release(simt_fiber *f, char *sync, uint32_t phase) {
+    f->phase = phase;
+    __tsan_release(&sync[phase & 1]);
+}
+#endif
+extern "C" void simt_tsan_acquire_warp(void) { SIMT_IF_TSAN(__tsan_acquire(&simt_current->warp->sync[simt_current->phase & 1]);) }
+extern "C" void simt_tsan_acquire_barrier(int id) {
+    (void)id;
+    SIMT_IF_TSAN(__tsan_acquire(&simt_current->warp->block->bar[id].sync[simt_current->phase & 1]);)
+}
+
 /* ---- collectives --------------------------------------------------------------------------------- */
 
 COLD simt_fiber *collective_done(simt_warp *w, simt_pending *p) {
@@ -169,6 +191,7 @@ COLD simt_fiber *collective_done(simt_warp *w, simt_pending *p) {
         simt_error(cudaErrorLaunchFailure, "%s (%s:%d) names lanes 0x%08x that have exited", simt_current->what,
                    simt_current->file, simt_current->line, q.mask & w->members & ~q.arrived);
     q.fn(w, q.arrived);
+    SIMT_IF_TSAN(if (q.fn == simt_do_nothing) w->phase++;)
     w->runnable |= q.arrived;
     w->block->progress++;
     return 0;
@@ -204,7 +227,7 @@ extern "C" simt_fiber *simt_arrive(uint32_t mask, simt_collective_fn fn, const c
     const uint32_t bit = f->bit;
     set_wait(f, SIMT_WAIT_COLLECTIVE, mask, what, file, line);
     if (UNLIKELY(!(mask & bit))) bad_mask(f, mask);
-    SIMT_IF_TSAN(if (fn == simt_do_nothing) __tsan_release(w);)
+    SIMT_IF_TSAN(if (fn == simt_do_nothing) tsan_release(f, w->sync, w->phase);)
     simt_pending *p = w->pending;
     if (UNLIKELY(w->npending != 1 || p->mask != mask || p->fn != fn)) return arrive_slow(mask, fn, f);
     if (UNLIKELY(simt_opt.strict)) check_site(f, p);
@@ -212,7 +235,6 @@ extern "C" simt_fiber *simt_arrive(uint32_t mask, simt_collective_fn fn, const c
     if (UNLIKELY(!(mask & ~(arrived | w->gone)))) return collective_done(w, p);
     return next_lane(f, w->runnable &= ~bit);
 }
-extern "C" void simt_tsan_acquire_warp(void) { SIMT_IF_TSAN(__tsan_acquire(simt_current->warp);) }
 
 /* ---- barriers ------------------------------------------------------------------------------------ */
 
@@ -220,6 +242,7 @@ static void barrier_release(simt_block *b, simt_bar *r) {
     r->result = r->votes;
     r->votes = 0;
     r->arrived = 0;
+    r->phase++;
     b->progress++;
     b->warps_ready |= r->warps;
     for (uint32_t ws = r->warps; ws; ws &= ws - 1) {
@@ -238,7 +261,7 @@ COLD void barrier_check(simt_bar *r, int id, uint32_t count, const char *file, i
 }
 /* Counts the caller in; true when it was the last one and has released the others. */
 SIMT_INLINE bool barrier_count(simt_block *b, simt_bar *r, int id, uint32_t count, int vote, const char *file, int line) {
-    SIMT_IF_TSAN(__tsan_release(r);)
+    SIMT_IF_TSAN(tsan_release(simt_current, r->sync, r->phase);)
     if (!r->arrived) {
         b->bars_used |= 1u << id;
         r->count = count;
@@ -274,10 +297,6 @@ extern "C" void simt_barrier_pass(int id, uint32_t count, const char *file, int 
     barrier_count(b, barrier_get(b, id, count, file, line), id, count, 0, file, line);
 }
 extern "C" int simt_barrier_votes(int id) { return simt_current->warp->block->bar[id].result; }
-extern "C" void simt_tsan_acquire_barrier(int id) {
-    (void)id;
-    SIMT_IF_TSAN(__tsan_acquire(&simt_current->warp->block->bar[id]);)
-}
 extern "C" simt_fiber *simt_spin_next(const char *what, const char *file, int line) {
     simt_fiber *f = simt_current;
     simt_warp *w = f->warp;

@@ -7,8 +7,8 @@
 # The main Makefile compiles the same files with the same flags.
 
 SAN ?=
-B := build/simt-test$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 comma := ,
+B := build/simt-test$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 
 SIMT_INC := -I. -Isrc/simt/include
 SIMT_CXX := -std=c++17 -march=x86-64-v3 -fno-strict-aliasing -fno-extern-tls-init -mno-red-zone \

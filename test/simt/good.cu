@@ -320,10 +320,10 @@ INGOT_GLOBAL(ingot_t_reverse, 256, 1, struct test_args) {
 }
 /* Thread 0 waits for a flag that thread 32 sets. */
 INGOT_GLOBAL(ingot_t_spin, 64, 1, struct test_args) {
-    volatile int *o = (volatile int *)a.out;
+    int *o = (int *)a.out;
     if (threadIdx.x == 0)
-        while (o[0] == 0) __nanosleep(20);
-    if (threadIdx.x == 32) o[0] = 1;
+        while (atomicAdd(&o[0], 0) == 0) __nanosleep(20);
+    if (threadIdx.x == 32) atomicExch(&o[0], 1);
     __syncthreads();
     if (threadIdx.x == 0) o[1] = 2;
 }
@@ -334,5 +334,9 @@ INGOT_GLOBAL(ingot_t_big_shared, 32, 1, struct test_args) {
     __syncwarp();
     ((int *)a.out)[threadIdx.x] = s[31 - threadIdx.x] + d[a.n - 32 + (int)threadIdx.x];
 }
-INGOT_GLOBAL(ingot_t_arch_sm80, 32, 1, struct test_args) { ((int *)a.out)[0] = 80; }
-INGOT_GLOBAL(ingot_t_arch_sm90a, 32, 1, struct test_args) { ((int *)a.out)[0] = 90; }
+INGOT_GLOBAL(ingot_t_arch_sm80, 32, 1, struct test_args) {
+    if (threadIdx.x == 0) ((int *)a.out)[0] = 80;
+}
+INGOT_GLOBAL(ingot_t_arch_sm90a, 32, 1, struct test_args) {
+    if (threadIdx.x == 0) ((int *)a.out)[0] = 90;
+}
