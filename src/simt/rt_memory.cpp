@@ -293,6 +293,10 @@ static cudaError_t copy(void *dst, size_t dst_pitch, const void *src, size_t src
     op.copy.src_pitch = src_pitch;
     op.copy.width = width;
     op.copy.height = height;
+    if (!s->capture) {
+        table_lock t;
+        op.copy.staged = !containing(src);
+    }
     e = simt_submit(s, &op);
     return e || !wait ? e : simt_sync(s);
 }

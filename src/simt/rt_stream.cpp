@@ -34,14 +34,22 @@ static void mark_unref(simt_mark *m) {
     if (m && --m->refs == 0) free(m);
 }
 simt_op *simt_op_copy(const simt_op *op) {
-    const size_t args = op->kind == SIMT_OP_LAUNCH ? op->launch.kernel->args_size : 0, head = (sizeof(simt_op) + 63) / 64 * 64;
+    const bool staged = op->kind == SIMT_OP_COPY && op->copy.staged;
+    const size_t head = (sizeof(simt_op) + 63) / 64 * 64;
+    const size_t tail = op->kind == SIMT_OP_LAUNCH ? op->launch.kernel->args_size : staged ? op->copy.width * op->copy.height : 0;
     simt_op *c = 0;
-    if (posix_memalign((void **)&c, 64, head + args)) return 0;
+    if (posix_memalign((void **)&c, 64, head + tail)) return 0;
     *c = *op;
     c->next = 0;
-    if (args) {
-        memcpy((char *)c + head, op->launch.args, args);
-        c->launch.args = (char *)c + head;
+    char *bytes = (char *)c + head;
+    if (op->kind == SIMT_OP_LAUNCH && tail) {
+        memcpy(bytes, op->launch.args, tail);
+        c->launch.args = bytes;
+    }
+    if (staged) {
+        for (size_t i = 0; i < op->copy.height; i++) memcpy(bytes + i * op->copy.width, op->copy.src + i * op->copy.src_pitch, op->copy.width);
+        c->copy.src = bytes;
+        c->copy.src_pitch = op->copy.width;
     }
     if (op->kind == SIMT_OP_RECORD || op->kind == SIMT_OP_WAIT) op->mark->refs++;
     if (op->kind == SIMT_OP_GRAPH) op->graph->refs++;

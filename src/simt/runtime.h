@@ -38,6 +38,7 @@ struct simt_op {
             char *dst;
             const char *src;
             size_t dst_pitch, src_pitch, width, height;
+            bool staged; /* src is pageable: an operation that is queued takes the bytes along */
         } copy;
         struct {
             void *dst;
