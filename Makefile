@@ -42,7 +42,7 @@ Q         := $(if $(filter 1,$(V)),,@)
 SAY        = @printf '  %-7s %s\n'
 
 # ---- flags ----------------------------------------------------------------------------------------------------------
-OPT      := $(if $(filter 1,$(DEBUG)),-O0 -g,-O2)
+OPT      := $(if $(filter 1,$(DEBUG)),-O0 -g,-O2 $(if $(SAN),,-DNDEBUG))
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -g)
 WARN     := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 DEFS     := -DINGOT_ARCHS='"$(strip $(ARCHS))"' -DINGOT_PTX='"$(strip $(PTX))"' -DINGOT_SIMT=$(SIMT) -DINGOT_CUBLASLT=$(CUBLASLT)

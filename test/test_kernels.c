@@ -525,8 +525,9 @@ static void drive_product(const struct ingot_kernel *row, void (*one)(const stru
     const bool    plain = !check_is_block((ingot_type)row->type);
     const int64_t block = ingot_type_block((ingot_type)row->type), tile = row->tile;
     const int64_t m[] = {1, 2, 3, 31, 33, 64, 65, 127};
-    const int64_t k[] = {block, 2 * block, 3 * block, 576, 1536, 4096 + block};
-    const int64_t odd_k[] = {1, 3, 7, 63, 257, 1001};
+    /* Around 2048 and 16384 kernels change how many lanes share a row, and in how many rounds. */
+    const int64_t k[] = {block, 2 * block, 3 * block, 576, 1536, 2048, 2048 + block, 4096 + block, 8192 - block, 16384, 16384 + block, 33024};
+    const int64_t odd_k[] = {1, 3, 7, 63, 257, 1001, 2049, 16391};
     const int64_t n[] = {1, tile - 1, tile + 1, 2 * tile + 1};
     for (size_t i = 0; i < COUNT(m); i++)
         one(row, &(struct shape){m[i], tile, plain ? 72 : 2 * block, 1, 1, 1, 1, i % 2, i % 4 > 1});

@@ -268,11 +268,13 @@ static void same_bits_on_each_device(void **state) {
 struct meter {
     ingot_allocator below;
     long            live, calls, fail_at; /* fail_at: the number of the request that fails, -1 for none */
+    bool            all_after;            /* and all later ones */
 };
 
 static void *meter_alloc(void *user, ingot_memory kind, size_t bytes) {
     struct meter *m = user;
-    if (m->calls++ == m->fail_at) return NULL;
+    const long number = m->calls++;
+    if (m->fail_at >= 0 && (number == m->fail_at || (m->all_after && number > m->fail_at))) return NULL;
     void *p = m->below.alloc(m->below.user, kind, bytes);
     m->live += p != NULL;
     return p;
@@ -289,34 +291,37 @@ static bool out_of_memory(ingot_status st) {
 }
 
 /* Calls work(user, ctx) in a fresh context whose allocator refuses request number i of the call, i = 0, 1, ..., until
- * none was refused.  Each refused call must say so, or have asked again and done its work (the pool asks for a smaller
- * chunk); the same call right after it must succeed; nothing may be lost. */
+ * none was refused; once that request alone, which the call may survive with a smaller one, and once all from it on,
+ * which must make it fail.  The same call right after it must succeed; nothing may be lost.  Returns how often a call
+ * said "out of memory". */
 static int refuse_each(ingot_status (*work)(void *user, ingot_context *ctx), void *user, const char *what) {
     int refused = 0;
     for (long i = 0;; i++) {
-        struct meter          m = {.below = ingot_default_allocator(), .fail_at = -1};
-        ingot_allocator       allocator = {meter_alloc, meter_free, &m};
-        ingot_context_options options = INGOT_CONTEXT_OPTIONS;
-        ingot_context        *ctx = NULL;
-        options.allocator = &allocator;
-        if (ingot_context_create(&options, &ctx) != INGOT_OK) check_fail("%s: no context: %s", what, ingot_error(NULL));
-        m.fail_at = m.calls + i;
-        ingot_status st = work(user, ctx);
-        const bool   reached = m.calls > m.fail_at, again = m.calls > m.fail_at + 1;
-        if (reached && !out_of_memory(st) && !(again && st == INGOT_OK))
-            check_fail("%s: request %ld refused, but the call gives %s: %s", what, i, ingot_status_name(st), ingot_error(ctx));
-        if (reached && ingot_error(ctx)[0] == '\0') check_fail("%s: request %ld refused without a text", what, i);
-        if (!reached && st != INGOT_OK) check_fail("%s: nothing refused, but %s: %s", what, ingot_status_name(st), ingot_error(ctx));
-        m.fail_at = -1;
-        st = work(user, ctx);
-        if (st != INGOT_OK) check_fail("%s: after request %ld was refused: %s: %s", what, i, ingot_status_name(st), ingot_error(ctx));
-        ingot_context_destroy(ctx);
-        if (m.live != 0) check_fail("%s: request %ld refused: %ld blocks were never freed", what, i, m.live);
-        if (!reached) break;
-        refused++;
+        bool reached = false;
+        for (int all_after = 0; all_after < 2; all_after++) {
+            struct meter          m = {.below = ingot_default_allocator(), .fail_at = -1, .all_after = all_after};
+            ingot_allocator       allocator = {meter_alloc, meter_free, &m};
+            ingot_context_options options = INGOT_CONTEXT_OPTIONS;
+            ingot_context        *ctx = NULL;
+            options.allocator = &allocator;
+            if (ingot_context_create(&options, &ctx) != INGOT_OK) check_fail("%s: no context: %s", what, ingot_error(NULL));
+            m.fail_at = m.calls + i;
+            ingot_status st = work(user, ctx);
+            reached = m.calls > m.fail_at;
+            if (st != INGOT_OK && !(reached && out_of_memory(st)))
+                check_fail("%s: request %ld %srefused: %s: %s", what, i, reached ? "" : "not ", ingot_status_name(st), ingot_error(ctx));
+            if (reached && all_after && st == INGOT_OK) check_fail("%s: all requests from %ld on refused, but the call succeeds", what, i);
+            if (st != INGOT_OK && ingot_error(ctx)[0] == '\0') check_fail("%s: request %ld refused without a text", what, i);
+            refused += st != INGOT_OK;
+            m.fail_at = -1;
+            st = work(user, ctx);
+            if (st != INGOT_OK) check_fail("%s: after request %ld was refused: %s: %s", what, i, ingot_status_name(st), ingot_error(ctx));
+            ingot_context_destroy(ctx);
+            if (m.live != 0) check_fail("%s: request %ld refused: %ld blocks were never freed", what, i, m.live);
+        }
+        if (!reached) return refused;
         if (i > 10000) check_fail("%s: no end of requests", what);
     }
-    return refused;
 }
 
 static void refuse_context(void **state) {

@@ -276,11 +276,6 @@ static bool kind_fits(const void *dst, size_t dst_bytes, const void *src, size_t
     if (kind != cudaMemcpyDefault && ((!to_device && d && d->kind == DEVICE) || (!from_device && s && s->kind == DEVICE))) return false;
     return (!d || dst_bytes <= (size_t)(d->p + d->size - (const char *)dst)) && (!s || src_bytes <= (size_t)(s->p + s->size - (const char *)src));
 }
-/* True if a side of a copy is host memory that was neither allocated nor registered here. */
-static bool is_pageable(const void *dst, const void *src) {
-    table_lock l;
-    return !containing(dst) || !containing(src);
-}
 static cudaError_t copy(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height,
                         enum cudaMemcpyKind kind, cudaStream_t h, bool wait) {
     simt_lock l;
@@ -305,8 +300,6 @@ static cudaError_t copy(void *dst, size_t dst_pitch, const void *src, size_t src
         wait = wait || !containing(dst);
     }
     e = simt_submit(s, &op);
-    /* CUDA has staged or filled pageable memory by the time even an asynchronous copy returns. */
-    wait = wait || (!s->capture && is_pageable(dst, src));
     return e || !wait ? e : simt_sync(s);
 }
 extern "C" cudaError_t cudaMemcpy(void *dst, const void *src, size_t n, enum cudaMemcpyKind kind) { return simt_return(copy(dst, n, src, n, n, 1, kind, 0, true)); }
