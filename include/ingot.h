@@ -429,6 +429,9 @@ ingot_tensor *ingot_mul(ingot_graph *g, ingot_tensor *a, ingot_tensor *b);
 ingot_tensor *ingot_rms_norm(ingot_graph *g, ingot_tensor *a, float eps);
 ingot_tensor *ingot_rope(ingot_graph *g, ingot_tensor *a, ingot_tensor *pos, ingot_tensor *factors,
                          const ingot_rope_params *params);
+/* The same over `a` itself, which it returns: a part of a product's result may be rotated where it lies. */
+ingot_tensor *ingot_rope_inplace(ingot_graph *g, ingot_tensor *a, ingot_tensor *pos, ingot_tensor *factors,
+                                 const ingot_rope_params *params);
 ingot_tensor *ingot_silu(ingot_graph *g, ingot_tensor *a);
 ingot_tensor *ingot_swiglu(ingot_graph *g, ingot_tensor *gate, ingot_tensor *up); /* up NULL: split form */
 ingot_tensor *ingot_soft_max(ingot_graph *g, ingot_tensor *a, ingot_tensor *mask, float scale);

@@ -11,6 +11,7 @@ struct failing_allocator {
     int             live[3];      /* blocks per kind not freed yet */
     int             fail_at;      /* this allocation fails, counted from 0; -1: none */
     bool            and_later;    /* and so do all after it */
+    int             device_fails; /* so many device allocations fail, whatever fail_at says */
     int             failures;
     ingot_memory    failed_kind;  /* of the last failure */
     size_t          device_bytes; /* of the largest device block asked for */
@@ -20,9 +21,11 @@ static inline void *failing_alloc(void *user, ingot_memory kind, size_t bytes)
 {
     struct failing_allocator *f = user;
     const int                 call = f->calls++;
+    const bool                device_fails = kind == INGOT_MEMORY_DEVICE && f->device_fails > 0;
     void                     *ptr = NULL;
 
-    if (f->fail_at < 0 || (f->and_later ? call < f->fail_at : call != f->fail_at)) {
+    if (device_fails) f->device_fails--;
+    if (!device_fails && (f->fail_at < 0 || (f->and_later ? call < f->fail_at : call != f->fail_at))) {
         ptr = f->inner.alloc(f->inner.user, kind, bytes);
     }
     if (kind == INGOT_MEMORY_DEVICE && bytes > f->device_bytes) f->device_bytes = bytes;

@@ -222,7 +222,8 @@ static void agrees_with_a_slow_search(void **state)
         int count = 0;
         for (int i = 0; i < 40; i++) {
             struct ingot_kernel k = {.symbol = "r", .family = next(&seed) % 2, .type = next(&seed) % 3, .serves = 7,
-                                     .arch = (uint8_t)archs[next(&seed) % 3], .threads = 32, .smem = next(&seed) % 4 * 64 * KIB};
+                                     .arch = (uint8_t)archs[next(&seed) % 3], .threads = 32,
+                                     .smem = next(&seed) % 4 * 64 * KIB};
             const unsigned tile = next(&seed) % 40;
             bool           taken = false;
             k.tile = (uint16_t)(tile < 20 ? tile : (tile - 15) * 16);
@@ -250,7 +251,7 @@ static void agrees_with_a_slow_search(void **state)
     free(t);
 }
 
-/* Every row of this build is what some chip runs; no chip of the default list goes without a kernel that another has. */
+/* Every row of this build is what some chip runs; no chip of the default list lacks a kernel that another has. */
 static void every_row_is_reachable(void **state)
 {
     static const int chips[] = {75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121};

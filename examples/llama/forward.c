@@ -20,12 +20,12 @@ uint64_t kv_bytes(const struct hparams *hp, int64_t n_ctx) {
 }
 
 bool kv_create(struct kv_cache *c, const struct hparams *hp, int64_t n_ctx, ingot_context *ctx, struct err *err) {
-    int64_t ne[2] = {hp->head_dim * hp->n_head_kv, n_ctx};
+    int64_t ne[3] = {hp->head_dim * hp->n_head_kv, n_ctx, 2};
+    uint64_t one = matrix_bytes(hp, n_ctx);
     bool ok = false;
     *c = (struct kv_cache){.n_ctx = n_ctx};
-    c->k = new_array((uint64_t)hp->n_layer, sizeof *c->k, "the cache", err);
-    c->v = new_array((uint64_t)hp->n_layer, sizeof *c->v, "the cache", err);
-    if (!c->k || !c->v) goto done;
+    c->kv = new_array((uint64_t)hp->n_layer, sizeof *c->kv, "the cache", err);
+    if (!c->kv) goto done;
     if (!status_ok(ctx, ingot_buffer_create(ctx, INGOT_MEMORY_DEVICE, kv_bytes(hp, n_ctx), &c->buffer),
                    "memory for keys and values", err)) {
         err_in(err, "a context of %" PRId64 " tokens", n_ctx);
@@ -33,12 +33,12 @@ bool kv_create(struct kv_cache *c, const struct hparams *hp, int64_t n_ctx, ingo
     }
     if (!status_ok(ctx, ingot_buffer_fill(c->buffer, 0, 0, ingot_buffer_size(c->buffer)), "clearing the cache", err))
         goto done;
-    char *at = ingot_buffer_data(c->buffer);
-    for (int64_t il = 0; il < hp->n_layer; il++)
-        for (int which = 0; which < 2; which++, at += matrix_bytes(hp, n_ctx))
-            if (!status_ok(NULL, ingot_tensor_init(which ? &c->v[il] : &c->k[il], INGOT_TYPE_F16, 2, ne, at),
-                           "the cache", err))
-                goto done;
+    for (int64_t il = 0; il < hp->n_layer; il++) {
+        char *at = (char *)ingot_buffer_data(c->buffer) + 2 * (uint64_t)il * one;
+        if (!status_ok(NULL, ingot_tensor_init(&c->kv[il], INGOT_TYPE_F16, 3, ne, at), "the cache", err)) goto done;
+        c->kv[il].nb[2] = one;
+        c->kv[il].nb[3] = 2 * one;
+    }
     ok = true;
 done:
     if (!ok) kv_free(c);
@@ -47,8 +47,7 @@ done:
 
 void kv_free(struct kv_cache *c) {
     ingot_buffer_destroy(c->buffer);
-    free(c->k);
-    free(c->v);
+    free(c->kv);
     *c = (struct kv_cache){0};
 }
 
@@ -75,45 +74,63 @@ static void products(struct build *b, const struct bundle *w, ingot_tensor *x, i
     for (int m = 0; m < w->n_mats; m++) out[m] = product(b, &w->mat[m], x);
 }
 
-// Part p of a bundle's products as heads: [head_dim, rows / head_dim, n].
-static ingot_tensor *heads(struct build *b, const struct bundle *w, ingot_tensor *const *products, int p) {
+// Parts p .. p + count of a bundle's products, neighbours in one matrix, as heads: [head_dim, heads, n].
+static ingot_tensor *heads(struct build *b, const struct bundle *w, ingot_tensor *const *products, int p, int count) {
+    int64_t rows = 0;
+    for (int i = p; i < p + count; i++) rows += w->rows[i];
     size_t column = (size_t)w->mat[w->mat_of[p]].ne[1] * F32_BYTES;
     size_t nb[3] = {F32_BYTES, (size_t)b->hp->head_dim * F32_BYTES, column};
-    int64_t ne[3] = {b->hp->head_dim, w->rows[p] / b->hp->head_dim, b->n};
+    int64_t ne[3] = {b->hp->head_dim, rows / b->hp->head_dim, b->n};
     return ingot_view(b->g, products[w->mat_of[p]], 3, ne, nb, (size_t)w->row[p] * F32_BYTES);
 }
 
-// The same as one vector for each token: [rows, n].
-static ingot_tensor *columns(struct build *b, const struct bundle *w, ingot_tensor *const *products, int p) {
-    size_t nb[2] = {F32_BYTES, (size_t)w->mat[w->mat_of[p]].ne[1] * F32_BYTES};
-    return ingot_view(b->g, products[w->mat_of[p]], 2, (int64_t[]){w->rows[p], b->n}, nb,
+// Parts p .. p + count, equally many rows each and neighbours in one matrix, as vectors: [rows, n, count].
+static ingot_tensor *vectors(struct build *b, const struct bundle *w, ingot_tensor *const *products, int p, int count) {
+    size_t column = (size_t)w->mat[w->mat_of[p]].ne[1] * F32_BYTES;
+    size_t nb[3] = {F32_BYTES, column, (size_t)w->rows[p] * F32_BYTES};
+    return ingot_view(b->g, products[w->mat_of[p]], 3, (int64_t[]){w->rows[p], b->n, count}, nb,
                       (size_t)w->row[p] * F32_BYTES);
 }
 
-// The cache matrix [head_dim * groups, n_ctx] as [head_dim, n_ctx, groups].
-static ingot_tensor *by_group(struct build *b, ingot_tensor *cache, int64_t n_ctx) {
+// Matrix `which` of a layer's cache: [head_dim * groups, n_ctx].
+static ingot_tensor *cache_rows(struct build *b, ingot_tensor *kv, int which) {
+    return ingot_view(b->g, kv, 2, kv ? kv->ne : NULL, kv ? kv->nb : NULL, kv ? (size_t)which * kv->nb[2] : 0);
+}
+
+// The same as heads: [head_dim, n_ctx, groups].
+static ingot_tensor *cache_heads(struct build *b, ingot_tensor *kv, int which) {
     size_t head = (size_t)b->hp->head_dim * F16_BYTES;
     size_t nb[3] = {F16_BYTES, head * (size_t)b->hp->n_head_kv, head};
-    return ingot_view(b->g, cache, 3, (int64_t[]){b->hp->head_dim, n_ctx, b->hp->n_head_kv}, nb, 0);
+    if (!kv) return NULL;
+    return ingot_view(b->g, kv, 3, (int64_t[]){b->hp->head_dim, kv->ne[1], b->hp->n_head_kv}, nb,
+                      (size_t)which * kv->nb[2]);
+}
+
+// Rotates queries and keys where they lie and puts keys and values into the cache, in one call each where q, k and v
+// are one matrix. Returns the layer's cache.
+static ingot_tensor *remember(struct build *b, const struct layer *y, ingot_tensor *kv, ingot_tensor **qkv) {
+    const struct bundle *w = &y->qkv;
+    const ingot_rope_params *rope = &b->hp->rope;
+    ingot_graph *g = b->g;
+    if (w->n_mats == 1) {
+        ingot_rope_inplace(g, heads(b, w, qkv, 0, 2), b->pos, b->factors, rope);
+        return ingot_set_rows(g, kv, vectors(b, w, qkv, 1, 2), b->pos);
+    }
+    for (int p = 0; p < 2; p++) ingot_rope_inplace(g, heads(b, w, qkv, p, 1), b->pos, b->factors, rope);
+    for (int p = 1; p < 3; p++) ingot_set_rows(g, cache_rows(b, kv, p - 1), vectors(b, w, qkv, p, 1), b->pos);
+    return kv;
 }
 
 static ingot_tensor *attention(struct build *b, const struct layer *y, const struct kv_cache *c, int64_t il,
                                ingot_tensor *x) {
     const struct hparams *hp = b->hp;
-    ingot_graph *g = b->g;
     ingot_attention_params params = {.scale = 1 / sqrtf((float)hp->head_dim), .causal = 1};
-    int64_t kv_rows = hp->head_dim * hp->n_head_kv, q_rows = hp->head_dim * hp->n_head;
     ingot_tensor *qkv[MOST_PARTS];
     products(b, &y->qkv, norm(b, x, &y->attn_norm), qkv);
-    ingot_tensor *q = ingot_rope(g, heads(b, &y->qkv, qkv, 0), b->pos, b->factors, &hp->rope);
-    ingot_tensor *k = ingot_rope(g, heads(b, &y->qkv, qkv, 1), b->pos, b->factors, &hp->rope);
-    ingot_tensor *v = columns(b, &y->qkv, qkv, 2);
-    k = ingot_reshape(g, k, 2, (int64_t[]){kv_rows, b->n});
-    k = ingot_set_rows(g, ingot_leaf(g, &c->k[il]), k, b->pos);
-    v = ingot_set_rows(g, ingot_leaf(g, &c->v[il]), v, b->pos);
-    ingot_tensor *out = ingot_attention(g, ingot_permute(g, q, 0, 2, 1, 3), by_group(b, k, c->n_ctx),
-                                        by_group(b, v, c->n_ctx), b->kv_len, &params);
-    return product(b, &y->o, ingot_reshape(g, out, 2, (int64_t[]){q_rows, b->n}));
+    ingot_tensor *kv = remember(b, y, ingot_leaf(b->g, &c->kv[il]), qkv);
+    ingot_tensor *q = ingot_permute(b->g, heads(b, &y->qkv, qkv, 0, 1), 0, 2, 1, 3);
+    ingot_tensor *out = ingot_attention(b->g, q, cache_heads(b, kv, 0), cache_heads(b, kv, 1), b->kv_len, &params);
+    return product(b, &y->o, ingot_reshape(b->g, out, 2, (int64_t[]){hp->head_dim * hp->n_head, b->n}));
 }
 
 static ingot_tensor *feed_forward(struct build *b, const struct layer *y, ingot_tensor *x) {

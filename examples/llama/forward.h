@@ -10,10 +10,10 @@
 #include "weights.h"
 
 // Keys and values of all positions so far: for each layer an f16 matrix of n_ctx rows each. Row p belongs to position
-// p, so the positions serve as row numbers too.
+// p, so the positions serve as row numbers too. The two are one tensor, so that one set_rows can fill both.
 struct kv_cache {
     ingot_buffer *buffer;
-    ingot_tensor *k, *v; // for each layer [head_dim * n_head_kv, n_ctx]
+    ingot_tensor *kv; // for each layer [head_dim * n_head_kv, n_ctx, 2]: keys, then values
     int64_t n_ctx;
 };
 

@@ -76,7 +76,6 @@ INGOT_GLOBAL(ingot_attn_f16_d256_sm75, 256, 2, struct ingot_attention_args) {
     const bool k_vec = (d & 7) == 0 && has_aligned_rows(a.k, 2);
     const bool v_vec = (d & 7) == 0 && has_aligned_rows(a.v, 2);
     const bool dst_vec = (d & 3) == 0 && has_aligned_rows(a.dst, 4);
-    ingot_pdl_wait();
 
     for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
         /* Heads of one query next to each other: those of a group share K and V through the caches. */
@@ -86,6 +85,7 @@ INGOT_GLOBAL(ingot_attn_f16_d256_sm75, 256, 2, struct ingot_attention_args) {
         const char *k_base = (const char *)a.k.data + group * a.k.nb[2] + batch * a.k.nb[3];
         const char *v_base = (const char *)a.v.data + group * a.v.nb[2] + batch * a.v.nb[3];
 
+        ingot_pdl_wait(); /* in the loop: the divisions above need not wait */
         int64_t limit = a.k.ne[1]; /* keys this query sees */
         if (a.kv_len) {
             const int64_t len = *(const int32_t *)((const char *)a.kv_len + batch * a.len_nb0);

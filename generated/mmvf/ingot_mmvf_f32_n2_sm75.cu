@@ -63,9 +63,9 @@ INGOT_DEV void load8(float (&y)[8], const uint8_t *p, int64_t stride, int count)
 // A block takes 16 rows, a lane groups of 8 weights; a lane works on 2 rows at a time.  How many lanes share a row
 // depends on k:
 //
-//     k > 1024    2, 4 or 8 whole warps, whose sums meet in shared memory; up to 2048 weights a step, in several steps
-//     k <= 1024   as many lanes of one warp as there are groups of 32, rounded up to a power of two (4 at least, one
-//                 for each sum that they hand out), and the warp holds 32 / that many sets of rows
+//     k > 1024    2, 4 or 8 whole warps, whose sums meet in shared memory, in as many rounds as it takes
+//     k <= 1024   lanes of one warp, a power of two (4 at least, one for each sum that they hand out), so many that
+//                 a lane has four groups at most; the warp then holds 32 / that many sets of rows
 //
 // Sums are added in an order that depends on k only.
 INGOT_GLOBAL(ingot_mmvf_f32_n2_sm75, 256, 2, ingot_mmv_args) {

@@ -12,14 +12,12 @@
 
 /* Scales a quad and hands it on. Called by whole warps, as q8 wants; lanes past the row's end are not
  * `valid`. */
-INGOT_DEV void finish(const struct ingot_rms_norm_args &a, float (&v)[4], float scale, int64_t row, char *dst_row,
-                      int64_t quad, bool valid, bool dst_vec, bool mul_vec) {
+INGOT_DEV void finish(const struct ingot_rms_norm_args &a, float (&v)[4], const float (&w)[4], float scale, int64_t row,
+                      char *dst_row, int64_t quad, bool valid, bool dst_vec) {
     const int64_t k = a.src.ne[0], i = quad * 4;
     INGOT_UNROLL
     for (int e = 0; e < 4; e++) v[e] *= scale;
-    if (a.mul.data && valid) {
-        float w[4];
-        ld_quad_f32((const char *)a.mul.data, 4, i, k, mul_vec, 0.0f, w);
+    if (a.mul.data) {
         INGOT_UNROLL
         for (int e = 0; e < 4; e++) v[e] *= w[e];
     }
@@ -46,13 +44,14 @@ INGOT_GLOBAL(ingot_rms_norm_f32_sm75, 256, 3, struct ingot_rms_norm_args) {
         const char *src_row = row_address(a.src, at);
         char *dst_row = a.dst.data ? row_address(a.dst, at) : NULL;
 
-        float x[4][4];
+        float x[4][4], w[4][4]; /* the weights now, so that no load waits for the sum */
         INGOT_UNROLL
         for (int j = 0; j < 4; j++) {
             const int64_t quad = tid + j * 256;
             INGOT_UNROLL
-            for (int e = 0; e < 4; e++) x[j][e] = 0.0f;
+            for (int e = 0; e < 4; e++) x[j][e] = w[j][e] = 0.0f;
             if (quad < quads) ld_quad_f32(src_row, a.src.nb[0], quad * 4, k, src_vec, 0.0f, x[j]);
+            if (quad < quads && a.mul.data) ld_quad_f32((const char *)a.mul.data, 4, quad * 4, k, mul_vec, 0.0f, w[j]);
         }
         float s[4] = {0.0f, 0.0f, 0.0f, 0.0f};
         INGOT_UNROLL
@@ -77,12 +76,13 @@ INGOT_GLOBAL(ingot_rms_norm_f32_sm75, 256, 3, struct ingot_rms_norm_args) {
         INGOT_UNROLL
         for (int j = 0; j < 4; j++) {
             const int64_t quad = tid + j * 256;
-            if (quad - lane < quads) finish(a, x[j], scale, row, dst_row, quad, quad < quads, dst_vec, mul_vec);
+            if (quad - lane < quads) finish(a, x[j], w[j], scale, row, dst_row, quad, quad < quads, dst_vec);
         }
         for (int64_t quad = tid + 4 * 256; quad - lane < quads; quad += 256) {
-            float v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            float v[4] = {0.0f, 0.0f, 0.0f, 0.0f}, weights[4] = {0.0f, 0.0f, 0.0f, 0.0f};
             if (quad < quads) ld_quad_f32(src_row, a.src.nb[0], quad * 4, k, src_vec, 0.0f, v);
-            finish(a, v, scale, row, dst_row, quad, quad < quads, dst_vec, mul_vec);
+            if (quad < quads && a.mul.data) ld_quad_f32((const char *)a.mul.data, 4, quad * 4, k, mul_vec, 0.0f, weights);
+            finish(a, v, weights, scale, row, dst_row, quad, quad < quads, dst_vec);
         }
     }
 }

@@ -9,13 +9,12 @@
 /* Rotates pairs of a row's first n_dims elements (f16) by the angle of its position; copies the others. A
  * thread takes a pair, or two of the others. It reads both before it writes, so dst may be x itself. */
 
-/* pos * freq_base^(-2i/n_dims) / factors[i], then YaRN: from pair corr_low on the angle moves from
- * extrapolated (as trained) to interpolated (times freq_scale), which it reaches at corr_high. */
-INGOT_DEV struct ingot_two_float angle(const struct ingot_rope_args &a, int32_t pos, int i) {
-    struct ingot_two_float x = two_from_int(pos);
+/* What pos is multiplied with to give the angle of pair i: freq_base^(-2i/n_dims), then YaRN, which moves the angle
+ * from extrapolated (as trained) up to pair corr_low to interpolated (times freq_scale) from pair corr_high on. */
+INGOT_DEV struct ingot_two_float frequency(const struct ingot_rope_args &a, int i) {
+    struct ingot_two_float x = {1.0f, 0.0f};
     for (int j = 0; i >> j; j++)
         if (i >> j & 1) x = two_mul(x, a.power[j]);
-    if (a.factors) x = two_div(x, a.factors[i]);
     struct ingot_two_float mix = {a.freq_scale, 0.0f};
     if (a.ext_factor != 0.0f) {
         struct ingot_two_float ramp = two_div(two_sum((float)i, -a.corr_low), fmaxf(0.001f, a.corr_high - a.corr_low));
@@ -35,7 +34,6 @@ INGOT_GLOBAL(ingot_rope_f16_sm75, 128, 1, struct ingot_rope_args) {
     ingot_pdl_launch();
     const int64_t d = a.x.ne[0], pairs = a.n_dims / 2, slots = pairs + (d - a.n_dims + 1) / 2;
     const int64_t count = slots * a.x.ne[1] * a.x.ne[2] * a.x.ne[3];
-    ingot_pdl_wait();
 
     for (int64_t i = (int64_t)blockIdx.x * 128 + threadIdx.x; i < count; i += (int64_t)gridDim.x * 128) {
         const int64_t row = quotient(i, slots), slot = i - row * slots;
@@ -43,12 +41,16 @@ INGOT_GLOBAL(ingot_rope_f16_sm75, 128, 1, struct ingot_rope_args) {
         row_coordinates(row, a.x.ne, at);
         const char *x = row_address(a.x, at);
         char *dst = row_address(a.dst, at);
+        const struct ingot_two_float step = slot < pairs ? frequency(a, (int)slot) : two_from_int(0);
+        ingot_pdl_wait();
         if (slot < pairs) {
             const int64_t e0 = a.pair ? slot : slot * 2, e1 = a.pair ? slot + pairs : slot * 2 + 1;
             const float x0 = ld_f16(x + e0 * a.x.nb[0]), x1 = ld_f16(x + e1 * a.x.nb[0]);
             const int32_t pos = *(const int32_t *)((const char *)a.pos + at[2] * a.pos_nb0);
+            struct ingot_two_float angle = two_mul(two_from_int(pos), step);
+            if (a.factors) angle = two_div(angle, a.factors[slot]);
             float s, c;
-            two_sin_cos(angle(a, pos, (int)slot), &s, &c);
+            two_sin_cos(angle, &s, &c);
             s *= a.magnitude;
             c *= a.magnitude;
             st_f16(dst + e0 * a.dst.nb[0], fmaf(x0, c, -__fmul_rn(x1, s)));

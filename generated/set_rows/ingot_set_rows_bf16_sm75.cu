@@ -13,7 +13,6 @@ INGOT_GLOBAL(ingot_set_rows_bf16_sm75, 128, 1, struct ingot_set_rows_args) {
     const int64_t k = a.src.ne[0], groups = (k + 8 - 1) / 8;
     const int64_t count = groups * a.src.ne[1] * a.src.ne[2] * a.src.ne[3];
     const bool vec = k % 8 == 0 && has_aligned_rows(a.src, 4) && has_aligned_rows(a.dst, 2);
-    ingot_pdl_wait();
 
     for (int64_t i = (int64_t)blockIdx.x * 128 + threadIdx.x; i < count; i += (int64_t)gridDim.x * 128) {
         const int64_t row = quotient(i, groups), first = (i - row * groups) * 8;
@@ -22,6 +21,7 @@ INGOT_GLOBAL(ingot_set_rows_bf16_sm75, 128, 1, struct ingot_set_rows_args) {
         const char *src = row_address(a.src, at);
         const char *where = (const char *)a.ids.data + at[1] * a.ids.nb[0] + modulo(at[2], a.ids.ne[1]) * a.ids.nb[1] +
                             modulo(at[3], a.ids.ne[2]) * a.ids.nb[2];
+        ingot_pdl_wait();
         const int64_t id = a.ids_size == 8 ? *(const int64_t *)where : *(const int32_t *)where;
         if (id < 0 || id >= a.dst.ne[1]) continue;
         at[1] = id;

@@ -38,6 +38,9 @@
 #define INGOT_UNROLL _Pragma("unroll")              /* stands right before a for statement */
 #define INGOT_ROLLED _Pragma("unroll 1")            /* likewise: a slow path that must not cost registers */
 
+/* A read-only table at file scope, in global memory: INGOT_TABLE uint32_t grid[256] = {...}; */
+#define INGOT_TABLE static __device__ const
+
 /* A static shared array `T name[N][M]`, dims written as [N][M]. 16-byte aligned, garbage at first. */
 #define INGOT_SHARED(T, name, dims) __shared__ __align__(16) T name dims
 

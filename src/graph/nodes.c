@@ -128,14 +128,26 @@ ingot_tensor *ingot_rms_norm(ingot_graph *g, ingot_tensor *a, float eps)
     return add_like(g, &call, INGOT_TYPE_F32, a);
 }
 
-ingot_tensor *ingot_rope(ingot_graph *g, ingot_tensor *a, ingot_tensor *pos, ingot_tensor *factors,
-                         const ingot_rope_params *params)
+static ingot_tensor *rope(ingot_graph *g, ingot_tensor *a, ingot_tensor *pos, ingot_tensor *factors,
+                          const ingot_rope_params *params, bool inplace)
 {
-    struct ingot_call call = {.op = INGOT_OP_ROPE, .src = {a, pos, factors}};
+    struct ingot_call call = {.op = INGOT_OP_ROPE, .dst = a, .src = {a, pos, factors}};
     if (!takes(g, INGOT_OP_ROPE, a, pos, a, factors)) return NULL;
     if (!params) return no_params(g, INGOT_OP_ROPE);
     call.params.params.rope = *params;
-    return add_like(g, &call, a->type, a);
+    return inplace ? add_node(g, &call) : add_like(g, &call, a->type, a);
+}
+
+ingot_tensor *ingot_rope(ingot_graph *g, ingot_tensor *a, ingot_tensor *pos, ingot_tensor *factors,
+                         const ingot_rope_params *params)
+{
+    return rope(g, a, pos, factors, params, false);
+}
+
+ingot_tensor *ingot_rope_inplace(ingot_graph *g, ingot_tensor *a, ingot_tensor *pos, ingot_tensor *factors,
+                                 const ingot_rope_params *params)
+{
+    return rope(g, a, pos, factors, params, true);
 }
 
 ingot_tensor *ingot_silu(ingot_graph *g, ingot_tensor *a)

@@ -108,7 +108,8 @@ static cublasStatus_t set_layout(cublasLtMatrixLayout_t layout, cudaDataType_t t
     if (status != CUBLAS_STATUS_SUCCESS || batch == 1) return status;
     status = cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
-    return cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride);
+    return cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+                                            sizeof stride);
 }
 
 /* Describes the product.  CUBLAS_COMPUTE_32F is plain f32 for f32 operands, never TF32. */

@@ -51,8 +51,8 @@ struct ingot_chip {
  * owns one (a few microseconds to fill), so nothing is shared between threads. */
 struct ingot_table;
 
-/* Fills a table from rows.  `archs` and `ptx` are the build's lists ("75 80 90a", "80"; "simt" in place of both).  Pure:
- * no CUDA call.  A row has code for a chip if the build compiled it for a listed arch of the chip's major version and
+/* Fills a table from rows.  `archs` and `ptx` are the build's lists ("75 80 90a", "80"; "simt" in place of both).
+ * Pure: no CUDA call.  A row has code for a chip if the build compiled it for a listed arch of the chip's major version and
  * at most its minor one ("a" variants: exactly its), or to PTX of at most its level.  At most INGOT_TABLE_ROWS rows. */
 #define INGOT_TABLE_ROWS 4096
 void ingot_table_fill(struct ingot_table *table, const struct ingot_kernel *rows, int count, const char *archs,

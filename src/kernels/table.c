@@ -174,8 +174,8 @@ static ingot_status no_code(ingot_context *ctx, int max_arch, const char *why)
 
     if (max_arch != 0) strcpy(cap, max_arch == 75 ? ", INGOT_ARCH=sm75" : max_arch == 80 ? ", INGOT_ARCH=sm80" : "");
     return ingot_fail(ctx, INGOT_ERR_NO_CODE,
-                      "no code for device %d (%s, compute capability %d.%d%s): this build has machine code for \"%s\" and "
-                      "PTX for \"%s\"%s%s",
+                      "no code for device %d (%s, compute capability %d.%d%s): this build has machine code for \"%s\" "
+                      "and PTX for \"%s\"%s%s",
                       ctx->device, ctx->info.name, ctx->info.cc_major, ctx->info.cc_minor, cap, INGOT_ARCHS, INGOT_PTX,
                       *why ? "; " : "", why);
 }

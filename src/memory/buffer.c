@@ -207,8 +207,8 @@ ingot_status ingot_buffer_copy(ingot_buffer *dst, size_t dst_offset, const ingot
     INGOT_TRY(ingot_enter(ctx, &previous), st, done);
     if (bytes == 0) goto done;
     if (dst == src && ranges_meet(dst_offset, src_offset, bytes)) {
-        st = ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_buffer_copy: %zu bytes at offsets %zu and %zu of one buffer overlap",
-                        bytes, src_offset, dst_offset);
+        st = ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_buffer_copy: %zu bytes at %zu and %zu of one buffer overlap", bytes,
+                        src_offset, dst_offset);
         goto done;
     }
     INGOT_TRY(order(ctx, src->ctx, ctx), st, done);

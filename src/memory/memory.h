@@ -6,8 +6,8 @@
 #include "../base/base.h"
 
 /* A pool serves scratch to one stream.  A block is free again for later work of that stream as soon as it is released:
- * no synchronisation.  It grows by whole chunks from the context's allocator: then it waits for the stream and gives idle
- * chunks back first, so a request that grows bit by bit does not pile them up.  Chunks that a recorded CUDA graph may
+ * no synchronisation.  It grows by whole chunks from the context's allocator: then it waits for the stream and gives
+ * idle chunks back first, so a request that grows bit by bit does not pile them up.  Chunks that a recorded CUDA graph may
  * point into are kept until the pool is destroyed.  Under capture it never grows: INGOT_ERR_STATE. */
 ingot_status ingot_pool_create(ingot_context *ctx, struct ingot_pool **out);
 void         ingot_pool_destroy(ingot_context *ctx, struct ingot_pool *pool);

@@ -4,6 +4,8 @@
  * lane that arrived, for all lanes of `mask`: it reads the operands the lanes left in the warp and
  * writes their results there, or through the pointers they gave.
  */
+#include <cuda_fp16.h>
+
 #include "src/simt/internal.h"
 #include "src/simt/prim.h"
 

@@ -15,12 +15,15 @@
 #define __device__
 #define __host__
 #define __global__
+#define __constant__
 #define __forceinline__ inline __attribute__((always_inline))
 /* __noinline__ stays undefined: as a macro it would break __attribute__((__noinline__)) in headers. */
 
 #define INGOT_DEV static inline __attribute__((always_inline))
 #define INGOT_UNROLL _Pragma("GCC unroll 32") /* `#pragma unroll` is ignored by g++ */
 #define INGOT_ROLLED
+
+#define INGOT_TABLE static const
 
 #include "src/simt/machine.h"
 

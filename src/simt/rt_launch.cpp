@@ -96,8 +96,9 @@ static cudaError_t check_limits(const simt_kernel *k, dim3 g, dim3 b, size_t sme
     if (!g.x || !g.y || !g.z || g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535) return cudaErrorInvalidConfiguration;
     if (!threads || threads > SIMT_MAX_THREADS || b.z > 64) return cudaErrorInvalidConfiguration;
     if ((int)threads > k->max_threads) return cudaErrorInvalidValue;
-    const int limit = __atomic_load_n(&k->dynamic_limit, __ATOMIC_RELAXED);
-    return smem > (limit ? (size_t)limit : 48 * 1024u) ? cudaErrorInvalidValue : cudaSuccess;
+    const size_t limit = (size_t)__atomic_load_n(&k->dynamic_limit, __ATOMIC_RELAXED);
+    const size_t fixed = (size_t)__atomic_load_n(&k->static_seen, __ATOMIC_RELAXED);
+    return smem > (limit ? limit : 48 * 1024u - fixed) ? cudaErrorInvalidValue : cudaSuccess;
 }
 /* Cluster launches are accepted where the shape is legal; blocks of a cluster do not see each other. */
 static cudaError_t check_attributes(const cudaLaunchConfig_t *c) {

@@ -132,6 +132,7 @@ static cudaError_t allocate(void **out, size_t n, enum kind kind) {
     if (!out) return cudaErrorInvalidValue;
     *out = 0;
     if (!n) return cudaSuccess;
+    if (n >> 40) return cudaErrorMemoryAllocation; /* ASan ends the process on a size that no machine has */
     table_lock l;
     allocation a = {0, n, kind, simt_current_device(), 0, 0, 0};
     if (kind == DEVICE && (n > simt_opt.memory || used[a.device] > simt_opt.memory - n)) return cudaErrorMemoryAllocation;
@@ -293,9 +294,10 @@ static cudaError_t copy(void *dst, size_t dst_pitch, const void *src, size_t src
     op.copy.src_pitch = src_pitch;
     op.copy.width = width;
     op.copy.height = height;
-    if (!s->capture) {
+    if (!s->capture) { /* CUDA's rules for pageable memory: a source is staged at once, a destination waited for */
         table_lock t;
         op.copy.staged = !containing(src);
+        wait = wait || !containing(dst);
     }
     e = simt_submit(s, &op);
     return e || !wait ? e : simt_sync(s);

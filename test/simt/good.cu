@@ -7,6 +7,8 @@
 
 #include "src/device/device.cuh"
 
+INGOT_TABLE uint32_t table[4] = {2, 3, 5, 7};
+
 INGOT_DEV int lane_id(void) { return (int)(threadIdx.x & 31u); }
 
 /* Row r of the output holds the result of collective r for each lane. */
@@ -109,7 +111,7 @@ INGOT_GLOBAL(ingot_t_loads, 32, 1, struct test_args) {
     const uint4 q[3] = {ld_nc_16(p), ld_stream_16(p), ld_16(p)};
     uint32_t s = 0;
     INGOT_UNROLL
-    for (int i = 0; i < 3; i++) s += q[i].x + 3u * q[i].y + 5u * q[i].z + 7u * q[i].w;
+    for (int i = 0; i < 3; i++) s += (table[0] - 1u) * q[i].x + table[1] * q[i].y + table[2] * q[i].z + table[3] * q[i].w;
     const uint2 d = ld_nc_8(p + 8), e = ld_8(p + 8);
     s += d.x + d.y + e.x + 2u * e.y + ld_nc_4(p + 4) + ld_4(p + 4) + ld_nc_2(p + 2) + ld_2(p + 2) + ld_4_a2(p + 6);
     uint8_t *o = (uint8_t *)a.out + 32 * l;

@@ -163,6 +163,23 @@ static void copies_are_checked(void **state) {
     FAILS(cudaMemset(d, 0, 1), cudaErrorInvalidValue); /* freed */
 }
 
+/* A pageable source may change as soon as the call returns, and a pageable destination is filled by then. */
+static void pageable_memory_is_staged(void **state) {
+    (void)state;
+    int h = 5, back = 0;
+    void *d = zeros(4);
+    cudaStream_t s;
+    OK(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+    OK(cudaMemcpyAsync(d, &h, 4, cudaMemcpyHostToDevice, s));
+    h = 6;
+    OK(cudaMemcpyAsync(&back, d, 4, cudaMemcpyDeviceToHost, s));
+    assert_int_equal(back, 5);
+    void *p = NULL;
+    FAILS(cudaMallocHost(&p, SIZE_MAX / 2), cudaErrorMemoryAllocation);
+    OK(cudaStreamDestroy(s));
+    OK(cudaFree(d));
+}
+
 /* ---- launch limits: the errors a GPU gives ------------------------------------------------------------------ */
 
 static void launch_limits(void **state) {
@@ -503,7 +520,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_facts),          cmocka_unit_test(several_devices),
         cmocka_unit_test(memory_and_pointers),   cmocka_unit_test(copies_are_checked),
-        cmocka_unit_test(launch_limits),         cmocka_unit_test(kernel_images),
+        cmocka_unit_test(pageable_memory_is_staged), cmocka_unit_test(launch_limits),         cmocka_unit_test(kernel_images),
         cmocka_unit_test(streams_run_in_order),  cmocka_unit_test(events_order_streams),
         cmocka_unit_test(legacy_stream_orders_blocking_ones), cmocka_unit_test(host_functions),
         cmocka_unit_test(capture_and_replay),    cmocka_unit_test(captures_that_break),
