@@ -240,7 +240,7 @@ double case_cancellation(const struct op_case *c, const double *ref) {
 
 void case_check(const struct op_case *c, double nmse) {
     const double *ref = case_reference(c);
-    if (c->op == INGOT_OP_MUL_MAT && check_is_block(c->src[0]->t.type)) nmse *= case_cancellation(c, ref);
+    if (c->op == INGOT_OP_MUL_MAT) nmse *= case_cancellation(c, ref);
     const char   *text = case_text(c);
     for (int i = 0; i < INGOT_MAX_SRC; i++)
         if (c->src[i]) tensor_upload(c->src[i]);
