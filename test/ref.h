@@ -20,6 +20,10 @@ ingot_node case_node(const struct op_case *c);
 /* The result from the host images, contiguous in ne order.  Lives until the test ends. */
 double *case_reference(const struct op_case *c);
 
+/* MUL_MAT: how much smaller the result's power is than that of its terms, at least 1.  Rounding errs in proportion
+ * to the terms; where few sums happen to come out near 0, NMSE would blame the kernel for it. */
+double case_cancellation(const struct op_case *c, const double *ref);
+
 /* Uploads the case's tensors (what a result holds before is the caller's choice: poison, or rows to be kept), runs it,
  * compares with the reference as check_result does, and checks that no source was changed. */
 void case_check(const struct op_case *c, double nmse);

@@ -73,7 +73,7 @@ static double bound_of(const struct op_case *c) {
     case INGOT_OP_GET_ROWS:
     case INGOT_OP_SET_ROWS:
     case INGOT_OP_CPY: return 0.0;
-    case INGOT_OP_MUL_MAT: return check_is_block(c->src[0]->t.type) ? 1e-3 : 1e-5; /* single numbers may cancel */
+    case INGOT_OP_MUL_MAT: return check_is_block(c->src[0]->t.type) ? 5e-4 : 1e-5;
     case INGOT_OP_ATTENTION: return 1e-6;
     default: return 1e-10;
     }
@@ -108,8 +108,10 @@ static ingot_status agree(const struct op_case *c) {
         check_fail("%s dst %s: ingot_supports says %s (%s), ingot_compute %s: %s", text, check_shape(&c->dst->t), ingot_status_name(asked),
                    why, ingot_status_name(st), ingot_error(check_context()));
     if (st == INGOT_OK) {
-        const double bound = bound_of(c);
-        check_result(c->dst, case_reference(c), bound, text);
+        const double *ref = case_reference(c);
+        double        bound = bound_of(c);
+        if (c->op == INGOT_OP_MUL_MAT) bound *= case_cancellation(c, ref);
+        check_result(c->dst, ref, bound, text);
     } else {
         check_unchanged(c->dst, text);
     }

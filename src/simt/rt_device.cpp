@@ -156,7 +156,7 @@ extern "C" cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
 }
 extern "C" cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
     const cudaError_t e = check_device(peer);
-    if (e || flags || peer == current) return simt_return(e ? e : flags ? cudaErrorInvalidValue : cudaErrorInvalidDevice);
+    if (e || flags || peer == current) return simt_return(e ? e : flags ? cudaErrorInvalidValue : cudaErrorPeerAccessUnsupported);
     const uint64_t bit = 1ull << peer;
     return simt_return(__atomic_fetch_or(&peers[current], bit, __ATOMIC_RELAXED) & bit ? cudaErrorPeerAccessAlreadyEnabled : cudaSuccess);
 }

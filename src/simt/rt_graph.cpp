@@ -79,7 +79,7 @@ cudaError_t simt_capture_wait(CUstream_st *s, cudaEvent_t e) {
     simt_capture *c = s->capture;
     if (c && c->invalid) return cudaErrorStreamCaptureInvalidated;
     if (!e->capture) return e->mark ? invalidate(c, cudaErrorStreamCaptureIsolation) : cudaSuccess;
-    if (!e->capture->active) return c ? invalidate(c, cudaErrorCapturedEvent) : cudaErrorCapturedEvent;
+    if (!e->capture->active) return c ? invalidate(c, cudaErrorInvalidValue) : cudaErrorInvalidValue;
     if (c && c != e->capture) {
         e->capture->invalid = true;
         return invalidate(c, cudaErrorStreamCaptureMerge);

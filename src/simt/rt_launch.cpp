@@ -131,12 +131,26 @@ static cudaError_t launch(const cudaLaunchConfig_t *c, const void *fn, void **ar
     op.launch.device = s->device;
     return simt_submit(s, &op);
 }
-extern "C" cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *fn, void **args) { return simt_return(c ? launch(c, fn, args) : cudaErrorInvalidValue); }
+static void capture_fails(cudaStream_t h) {
+    simt_lock l;
+    CUstream_st *s = simt_stream_of(h);
+    if (s && s->capture) simt_capture_break(s);
+}
+/* A GPU's answers here differ from cudaLaunchKernel's: a bad shape is an invalid value, something that is
+ * not a kernel an invalid handle; and a launch that fails breaks the capture it was meant for. */
+extern "C" cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *fn, void **args) {
+    if (!c) return simt_return(cudaErrorInvalidValue);
+    const cudaError_t e = launch(c, fn, args);
+    if (e) capture_fails(c->stream);
+    return simt_return(e == cudaErrorInvalidConfiguration ? cudaErrorInvalidValue : e == cudaErrorInvalidDeviceFunction ? cudaErrorInvalidResourceHandle : e);
+}
 extern "C" cudaError_t cudaLaunchKernel(const void *fn, dim3 grid, dim3 block, void **args, size_t smem, cudaStream_t stream) {
     cudaLaunchConfig_t c = {};
     c.gridDim = grid;
     c.blockDim = block;
     c.dynamicSmemBytes = smem;
     c.stream = stream;
-    return simt_return(launch(&c, fn, args));
+    const cudaError_t e = launch(&c, fn, args);
+    if (e) capture_fails(stream);
+    return simt_return(e);
 }

@@ -276,6 +276,11 @@ static bool kind_fits(const void *dst, size_t dst_bytes, const void *src, size_t
     if (kind != cudaMemcpyDefault && ((!to_device && d && d->kind == DEVICE) || (!from_device && s && s->kind == DEVICE))) return false;
     return (!d || dst_bytes <= (size_t)(d->p + d->size - (const char *)dst)) && (!s || src_bytes <= (size_t)(s->p + s->size - (const char *)src));
 }
+/* A synchronous copy or fill works on the legacy stream: captured blocking streams are in its way first. */
+static cudaError_t forbidden(CUstream_st *legacy) {
+    const cudaError_t e = simt_capture_legacy(legacy);
+    return e ? e : simt_capture_forbids();
+}
 static cudaError_t copy(void *dst, size_t dst_pitch, const void *src, size_t src_pitch, size_t width, size_t height,
                         enum cudaMemcpyKind kind, cudaStream_t h, bool wait) {
     simt_lock l;
@@ -284,7 +289,7 @@ static cudaError_t copy(void *dst, size_t dst_pitch, const void *src, size_t src
     if (!width || !height) return cudaSuccess;
     if (!dst || !src || (height > 1 && (width > dst_pitch || width > src_pitch))) return cudaErrorInvalidValue;
     if (!kind_fits(dst, (height - 1) * dst_pitch + width, src, (height - 1) * src_pitch + width, kind)) return cudaErrorInvalidValue;
-    cudaError_t e = wait ? simt_capture_forbids() : cudaSuccess;
+    cudaError_t e = wait ? forbidden(s) : cudaSuccess;
     if (e) return e;
     simt_op op = {};
     op.kind = SIMT_OP_COPY;
@@ -334,6 +339,6 @@ extern "C" cudaError_t cudaMemsetAsync(void *p, int value, size_t n, cudaStream_
 }
 extern "C" cudaError_t cudaMemset(void *p, int value, size_t n) {
     simt_lock l;
-    const cudaError_t e = simt_capture_forbids();
+    const cudaError_t e = forbidden(simt_stream_of(0));
     return simt_return(e ? e : fill(p, value, n, 0));
 }

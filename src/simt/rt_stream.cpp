@@ -368,9 +368,14 @@ extern "C" cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t h, u
 }
 extern "C" cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t h) { return cudaEventRecordWithFlags(e, h, 0); }
 
+/* Why an event cannot be waited for: its last recording was captured. */
+static cudaError_t captured(const CUevent_st *e) {
+    if (!e) return cudaErrorInvalidResourceHandle;
+    return !e->capture ? cudaSuccess : e->capture->active ? cudaErrorCapturedEvent : cudaErrorInvalidValue;
+}
 extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t e) {
     simt_lock l;
-    if (!e || e->capture) return simt_return(e ? cudaErrorCapturedEvent : cudaErrorInvalidResourceHandle);
+    if (captured(e)) return simt_return(captured(e));
     if (!e->mark) return cudaSuccess;
     simt_mark *m = e->mark;
     m->refs++; /* the event may be recorded anew meanwhile */
@@ -381,7 +386,7 @@ extern "C" cudaError_t cudaEventSynchronize(cudaEvent_t e) {
 }
 extern "C" cudaError_t cudaEventQuery(cudaEvent_t e) {
     simt_lock l;
-    if (!e || e->capture) return simt_return(e ? cudaErrorCapturedEvent : cudaErrorInvalidResourceHandle);
+    if (captured(e)) return simt_return(captured(e));
     if (!e->mark || e->mark->done) return cudaSuccess;
     return poll(e->mark->stream);
 }

@@ -53,6 +53,9 @@ INGOT_GLOBAL(ingot_t_reduce, 32, 1, struct test_args) {
     INGOT_UNROLL
     for (int i = 0; i < 4; i++) o[288 + 32 * i] = n[i];
     o[416] = (float)warp_sum_i32(l - 7);
+    float e[4] = {v, v * 2.0f, v * v, -v}, f[8] = {v, -v, v, v * v, v, v, v * 3.0f, v};
+    o[448] = group_sum_each(e, 16);
+    o[480] = group_sum_each(f, 32);
 }
 
 INGOT_GLOBAL(ingot_t_bytes, 128, 1, struct test_args) {

@@ -17,7 +17,7 @@ struct test_args {
 /* Sizes of the outputs in 32-bit words. */
 enum {
     SHUFFLE_ROWS = 16, /* x 32 lanes */
-    REDUCE_ROWS = 14,  /* x 32 lanes */
+    REDUCE_ROWS = 16,  /* x 32 lanes */
     BYTES_ROWS = 18,   /* x n */
     MATH_ROWS = 9      /* x n */
 };

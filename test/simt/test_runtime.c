@@ -187,18 +187,22 @@ static void launch_limits(void **state) {
     void *d = zeros(256 * 4);
     const struct test_args a = {.out = d, .n = 256, .k = 1};
     const kernel_fn k = ingot_t_add_one;
-    FAILS(launch(k, 0, 32, 0, 0, a), cudaErrorInvalidConfiguration);
-    FAILS(launch(k, 1, 0, 0, 0, a), cudaErrorInvalidConfiguration);
-    FAILS(launch(k, 1, 1025, 0, 0, a), cudaErrorInvalidConfiguration);
-    FAILS(launch(k, 0x80000000u, 32, 0, 0, a), cudaErrorInvalidConfiguration);
-    FAILS(launch3(k, dim(1, 65536, 1), dim(32, 1, 1), 0, 0, a), cudaErrorInvalidConfiguration);
-    FAILS(launch3(k, dim(1, 1, 65536), dim(32, 1, 1), 0, 0, a), cudaErrorInvalidConfiguration);
-    FAILS(launch3(k, dim(1, 0, 1), dim(32, 1, 1), 0, 0, a), cudaErrorInvalidConfiguration);
-    FAILS(launch3(k, dim(1, 1, 1), dim(1, 1, 65), 0, 0, a), cudaErrorInvalidConfiguration);
+    FAILS(launch(k, 0, 32, 0, 0, a), cudaErrorInvalidValue);
+    FAILS(launch(k, 1, 0, 0, 0, a), cudaErrorInvalidValue);
+    FAILS(launch(k, 1, 1025, 0, 0, a), cudaErrorInvalidValue);
+    FAILS(launch(k, 0x80000000u, 32, 0, 0, a), cudaErrorInvalidValue);
+    FAILS(launch3(k, dim(1, 65536, 1), dim(32, 1, 1), 0, 0, a), cudaErrorInvalidValue);
+    FAILS(launch3(k, dim(1, 1, 65536), dim(32, 1, 1), 0, 0, a), cudaErrorInvalidValue);
+    FAILS(launch3(k, dim(1, 0, 1), dim(32, 1, 1), 0, 0, a), cudaErrorInvalidValue);
+    FAILS(launch3(k, dim(1, 1, 1), dim(1, 1, 65), 0, 0, a), cudaErrorInvalidValue);
     FAILS(launch(ingot_t_barriers, 1, 512, 0, 0, a), cudaErrorInvalidValue); /* launch bound of 256 */
     FAILS(launch(ingot_t_big_shared, 1, 32, 49153, 0, a), cudaErrorInvalidValue); /* no opt-in */
     FAILS(cudaFuncSetAttribute((const void *)ingot_t_big_shared, cudaFuncAttributeMaxDynamicSharedMemorySize, 300000), cudaErrorInvalidValue);
-    FAILS(launch((kernel_fn)launch_limits, 1, 32, 0, 0, a), cudaErrorInvalidDeviceFunction);
+    FAILS(launch((kernel_fn)launch_limits, 1, 32, 0, 0, a), cudaErrorInvalidResourceHandle);
+    struct test_args one = a;
+    void *argv1[] = {&one};
+    FAILS(cudaLaunchKernel((const void *)k, dim(0, 1, 1), dim(32, 1, 1), argv1, 0, 0), cudaErrorInvalidConfiguration);
+    FAILS(cudaLaunchKernel((const void *)launch_limits, dim(1, 1, 1), dim(32, 1, 1), argv1, 0, 0), cudaErrorInvalidDeviceFunction);
     OK(cudaDeviceSynchronize());
     assert_int_equal(first(d), 0); /* none of them ran */
     struct cudaFuncAttributes f;
@@ -348,6 +352,7 @@ static void capture_and_replay(void **state) {
     OK(cudaMemcpyAsync(d2, d, 1024, cudaMemcpyDeviceToDevice, t));
     OK(cudaLaunchHostFunc(t, count_call, &calls));
     OK(cudaEventRecord(join, t));
+    FAILS(cudaEventQuery(join), cudaErrorCapturedEvent);
     OK(cudaStreamWaitEvent(s, join, 0));
     OK(add(d, 256, 10, s));
     OK(cudaStreamIsCapturing(t, &st));
@@ -366,7 +371,7 @@ static void capture_and_replay(void **state) {
     assert_int_equal(first(d), 55);
     assert_int_equal(first(d2), 45);
     assert_int_equal(calls, 5);
-    FAILS(cudaEventSynchronize(fork), cudaErrorCapturedEvent);
+    FAILS(cudaEventSynchronize(fork), cudaErrorInvalidValue); /* recorded in a capture that has ended */
     OK(cudaStreamDestroy(s));
     OK(cudaStreamDestroy(t));
     OK(cudaEventDestroy(fork));
@@ -424,10 +429,12 @@ static void captures_that_break(void **state) {
     FAILS(cudaStreamWaitEvent(s, e, 0), cudaErrorStreamCaptureIsolation);
     FAILS(cudaStreamEndCapture(s, &g), cudaErrorStreamCaptureInvalidated);
 
-    OK(cudaStreamBeginCapture(s, mode)); /* a launch that fails leaves the capture whole */
-    FAILS(launch(ingot_t_add_one, 0, 32, 0, s, (struct test_args){.out = d}), cudaErrorInvalidConfiguration);
-    OK(cudaStreamEndCapture(s, &g));
-    OK(cudaGraphDestroy(g));
+    OK(cudaStreamBeginCapture(s, mode)); /* a launch that fails */
+    FAILS(launch(ingot_t_add_one, 0, 32, 0, s, (struct test_args){.out = d}), cudaErrorInvalidValue);
+    FAILS(cudaStreamEndCapture(s, &g), cudaErrorStreamCaptureInvalidated);
+    OK(cudaStreamBeginCapture(s, mode)); /* a synchronous fill */
+    FAILS(cudaMemset(d, 0, 4), cudaErrorStreamCaptureImplicit);
+    FAILS(cudaStreamEndCapture(s, &g), cudaErrorStreamCaptureInvalidated);
     assert_int_equal(first(d), 0);
     OK(cudaStreamDestroy(s));
     OK(cudaStreamDestroy(t));

@@ -113,6 +113,15 @@ static void float_reductions_are_bit_exact(void **state) {
         assert_memory_equal(o[9 + i], w, sizeof w);
     }
     for (int l = 0; l < 32; l++) assert_true(o[13][l] == 496 - 32 * 7);
+    for (int i = 0; i < 12; i++) { /* sums handed out: four over groups of 16, eight over the warp */
+        const int row = i < 4 ? 14 : 15, width = i < 4 ? 16 : 32, share = 4, k = i < 4 ? i : i - 4;
+        for (int l = 0; l < 32; l++)
+            w[l] = i < 4 ? (k == 0 ? v[l] : k == 1 ? v[l] * 2.0f : k == 2 ? v[l] * v[l] : -v[l])
+                         : (k == 1 ? -v[l] : k == 3 ? v[l] * v[l] : k == 6 ? v[l] * 3.0f : v[l]);
+        butterfly(w, width, 0);
+        for (int l = 0; l < 32; l++)
+            if (l % width / share == k) assert_int_equal(bits_of(o[row][l]), bits_of(w[l]));
+    }
     OK(cudaFree(in));
     OK(cudaFree(out));
 }
