@@ -91,7 +91,7 @@ def mmvq(type, n, rows, min_blocks, threads=256, unit=16):
     """Items are rows of w.  A lane owns a unit of 64 weights; `rows` rows are in flight per lane."""
     t = BY_NAME[type]
     return row("mmvq", type, n, TILE_COLUMNS, threads=threads, unit=unit, min_blocks=min_blocks, rows=rows, n=n,
-               warps=threads // 32, values=rows * n, reach=64 * threads, many=512, plural="s" * (n > 1),
+               warps=threads // 32, values=rows * n, reach=64 * threads, many=512, busy=256, plural="s" * (n > 1),
                cost=f"{unit} rows by {threads} threads, {rows} rows in flight, {n} column{'s' * (n > 1)}; "
                     f"{8 * t.bytes / t.block:g} bits per weight.")
 
@@ -147,9 +147,9 @@ def set_rows(type, threads=128):
     return elementwise("set_rows", "set_rows", type, threads)
 
 
-def rms_norm(threads=256, keep=4):
-    return row("rms_norm", "f32", threads=threads, unit=1, min_blocks=3, warps=threads // 32, keep=keep,
-               cost=f"One row per block of {threads} threads; rows up to {4 * keep * threads} are read once.")
+def rms_norm(threads=256):
+    return row("rms_norm", "f32", threads=threads, unit=1, min_blocks=3, warps=threads // 32,
+               cost=f"One row per block of {threads} threads; rows up to {4 * threads} are read once.")
 
 
 def rope(type, threads=128):

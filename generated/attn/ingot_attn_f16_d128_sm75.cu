@@ -12,17 +12,14 @@
  *   scores    lane l multiplies the whole of key l with the query (in shared memory): no exchange at all
  *   softmax   one warp-wide maximum a chunk; each lane sums the weights of its own keys
  *   values    16 lanes hold a row of V, 8 elements each, so 2 rows are read at a time; the weights come
- *             through shared memory
+ *             through shared memory; the first 8 loads are under way before the softmax is done
  *
- * The loads of a chunk are under way while the one before it is worked on; those of the first chunk even before the
- * number of valid keys is known. At the end the partial results are added in the order of warps and lanes, so the
- * result depends on the number of keys but not on timing. Keys that a query may not see are never used: what lies
- * there may be anything. -inf is the only mask, and scores stay f32. */
+ * At the end the partial results are added in the order of warps and lanes, so the result depends on the
+ * number of keys but not on timing. Keys that a query may not see are never read: what lies there may be
+ * anything. -inf is the only mask, and scores stay f32. */
 
-/* Eight halves from element i on; zeros past the end of the head. The slow way stays a loop: unrolled, it
- * would take the registers of the fast way. */
-INGOT_DEV uint4 load_8(const char *row, int64_t nb0, int i, int d, bool vec) {
-    if (vec) return ld_16(row + i * 2);
+/* Eight halves from element i on, one by one; zeros past the end of the head. */
+INGOT_DEV uint4 gather_8(const char *row, int64_t nb0, int i, int d) {
     const char *p = row + i * nb0;
     uint4 r = make_uint4(0, 0, 0, 0);
     INGOT_ROLLED
@@ -40,36 +37,32 @@ INGOT_DEV void unpack_8(uint4 t, float (&v)[8]) {
     v[4] = half2_lo(t.z), v[5] = half2_hi(t.z), v[6] = half2_lo(t.w), v[7] = half2_hi(t.w);
 }
 
+/* Eight times eight halves: group t starts at element i + t * i_step of the row t * row_step bytes behind `row`. `left`
+ * is how many groups there are; the others are zeros. The slow way is a loop over an array of its own, which keeps the
+ * code small: a decoder runs a dozen kernels in turn, and each is fetched again. */
+INGOT_DEV void load_64(uint4 (&raw)[8], const char *row, int64_t row_step, int64_t nb0, int i, int i_step, int d,
+                       int64_t left, bool vec) {
+    if (vec) {
+        INGOT_UNROLL
+        for (int t = 0; t < 8; t++) {
+            raw[t] = make_uint4(0, 0, 0, 0);
+            if (t < left && i + t * i_step < d) raw[t] = ld_16(row + t * row_step + (i + t * i_step) * 2);
+        }
+        return;
+    }
+    uint4 slow[8];
+    INGOT_ROLLED
+    for (int t = 0; t < 8; t++)
+        slow[t] = t < left ? gather_8(row + t * row_step, nb0, i + t * i_step, d) : make_uint4(0, 0, 0, 0);
+    INGOT_UNROLL
+    for (int t = 0; t < 8; t++) raw[t] = slow[t];
+}
+
 /* This lane's part of 8 times 2 rows of V from `key` on, of which the lane has every 2th. */
 INGOT_DEV void load_values(const struct ingot_attention_args &a, const char *v_base, int64_t key, int64_t limit, int i,
                            bool vec, uint4 (&raw)[8]) {
-    const int d = (int)a.v.ne[0];
-    INGOT_UNROLL
-    for (int t = 0; t < 8; t++) {
-        const int64_t row = key + t * 2;
-        raw[t] = make_uint4(0, 0, 0, 0);
-        if (row < limit && i < d) raw[t] = load_8(v_base + row * a.v.nb[1], a.v.nb[0], i, d, vec);
-    }
-}
-/* Up to 64 elements of a key from element c on; zeros past the end of the head and for keys from `limit` on. */
-INGOT_DEV void load_key(const struct ingot_attention_args &a, const char *k_base, int64_t key, int64_t limit, int c,
-                        bool vec, uint4 (&part)[8]) {
-    const int d = (int)a.k.ne[0];
-    const char *row = k_base + key * a.k.nb[1];
-    INGOT_UNROLL
-    for (int t = 0; t < 8; t++) {
-        part[t] = make_uint4(0, 0, 0, 0);
-        if (key < limit && c + t * 8 < d) part[t] = load_8(row, a.k.nb[0], c + t * 8, d, vec);
-    }
-}
-INGOT_DEV void add_products(const uint4 (&part)[8], const float *query, float (&dot)[4]) {
-    INGOT_UNROLL
-    for (int t = 0; t < 8; t++) {
-        float v[8];
-        unpack_8(part[t], v);
-        INGOT_UNROLL
-        for (int e = 0; e < 8; e++) dot[e & 3] = fmaf(v[e], query[t * 8 + e], dot[e & 3]);
-    }
+    const int64_t left = limit > key ? (limit - key + 2 - 1) / 2 : 0;
+    load_64(raw, v_base + key * a.v.nb[1], 2 * a.v.nb[1], a.v.nb[0], i, 0, (int)a.v.ne[0], left, vec);
 }
 INGOT_DEV void add_values(const uint4 (&raw)[8], const float *weights, float (&acc)[8]) {
     INGOT_UNROLL
@@ -107,9 +100,7 @@ INGOT_GLOBAL(ingot_attn_f16_d128_sm75, 256, 2, struct ingot_attention_args) {
         const char *v_base = (const char *)a.v.data + group * a.v.nb[2] + batch * a.v.nb[3];
 
         ingot_pdl_wait(); /* in the loop: the divisions above need not wait */
-        uint4 raw[8], key_part[8]; /* of the chunk at hand */
-        load_key(a, k_base, warp * 32 + lane, a.k.ne[1], 0, k_vec, key_part);
-        load_values(a, v_base, warp * 32 + subset, a.k.ne[1], mine, v_vec, raw);
+        ingot_pdl_wait(); /* in the loop: the divisions above need not wait */
         int64_t limit = a.k.ne[1]; /* keys this query sees */
         if (a.kv_len) {
             const int64_t len = *(const int32_t *)((const char *)a.kv_len + batch * a.len_nb0);
@@ -119,23 +110,31 @@ INGOT_GLOBAL(ingot_attn_f16_d128_sm75, 256, 2, struct ingot_attention_args) {
         const int64_t chunks = limit > 0 ? (limit + 31) / 32 : 0;
         for (int e = tid; e < 128; e += 256) query[e] = e < d ? ld_f32(q_row + e * a.q.nb[0]) : 0.0f;
         __syncthreads();
-        INGOT_UNROLL
-        for (int t = 0; t < 8; t++) /* loaded before the limit was known */
-            if (warp * 32 + subset + t * 2 >= limit) raw[t] = make_uint4(0, 0, 0, 0);
 
         float m = -INFINITY, s = 0.0f, acc[8] = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f};
         int turn = 0;
         for (int64_t chunk = warp; chunk < chunks; chunk += 8, turn ^= 1) {
             const int64_t key = chunk * 32 + lane, first = chunk * 32 + subset;
-            float score = -INFINITY, dot[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-            add_products(key_part, query, dot);
-            for (int c = 64; c < d; c += 64) {
-                load_key(a, k_base, key, limit, c, k_vec, key_part);
-                add_products(key_part, query + c, dot);
+            uint4 raw[8];
+            load_values(a, v_base, first, limit, mine, v_vec, raw);
+
+            float score = -INFINITY;
+            if (key < limit) {
+                const char *k_row = k_base + key * a.k.nb[1];
+                float dot[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+                for (int c = 0; c < d; c += 64) {
+                    uint4 part_of_key[8];
+                    load_64(part_of_key, k_row, 0, a.k.nb[0], c, 8, d, 8, k_vec);
+                    INGOT_UNROLL
+                    for (int t = 0; t < 8; t++) {
+                        float v[8];
+                        unpack_8(part_of_key[t], v);
+                        INGOT_UNROLL
+                        for (int e = 0; e < 8; e++) dot[e & 3] = fmaf(v[e], query[c + t * 8 + e], dot[e & 3]);
+                    }
+                }
+                score = __fmul_rn((dot[0] + dot[1]) + (dot[2] + dot[3]), a.scale);
             }
-            if (key < limit) score = __fmul_rn((dot[0] + dot[1]) + (dot[2] + dot[3]), a.scale);
-            const int64_t next = (chunk + 8) * 32;
-            load_key(a, k_base, next + lane, limit, 0, k_vec, key_part);
             const float higher = fmaxf(m, warp_max(score));
             const float fade = higher == m ? 1.0f : expf(m - higher);
             const float p = score == -INFINITY ? 0.0f : expf(score - higher); /* a NaN stays a NaN */
@@ -151,7 +150,6 @@ INGOT_GLOBAL(ingot_attn_f16_d128_sm75, 256, 2, struct ingot_attention_args) {
                 load_values(a, v_base, first + t * 2, limit, mine, v_vec, raw);
                 add_values(raw, &weights[turn][warp][t * 2 + subset], acc);
             }
-            load_values(a, v_base, next + subset, limit, mine, v_vec, raw);
         }
 
         if (warp < chunks) { /* the others had no key */

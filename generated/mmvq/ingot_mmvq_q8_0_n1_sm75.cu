@@ -79,16 +79,20 @@ INGOT_DEV void put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t
     *(float *)((uint8_t *)(a.dst + i) + j * a.dst_nb1 + i2 * a.dst_nb2 + i3 * a.dst_nb3) = y;
 }
 
-// Unit u of 4 rows from `row` on; rows past `last` repeat it, and no one stores their sums.
+// Unit u of 4 rows from `row` on; rows past `last` repeat it, and no one stores their sums.  The general way is a loop
+// over an array of its own, which keeps the code small: a decoder runs a dozen kernels in turn, and each is fetched again.
 INGOT_DEV void load_rows(struct unit (&w)[4], const uint8_t *matrix, int64_t nb1, int64_t row, int64_t last, int u,
                          bool aligned, bool half) {
     if (aligned && !half) {
         INGOT_UNROLL
         for (int i = 0; i < 4; i++) unit_load(w[i], matrix + (row + i < last ? row + i : last) * nb1, u);
-    } else {
-        INGOT_UNROLL
-        for (int i = 0; i < 4; i++) unit_load_any(w[i], matrix + (row + i < last ? row + i : last) * nb1, u, half);
+        return;
     }
+    struct unit any[4];
+    INGOT_ROLLED
+    for (int i = 0; i < 4; i++) unit_load_any(any[i], matrix + (row + i < last ? row + i : last) * nb1, u, half);
+    INGOT_UNROLL
+    for (int i = 0; i < 4; i++) w[i] = any[i];
 }
 
 // Rows of q8_0 times 1 column of 8-bit activations.
@@ -123,8 +127,14 @@ INGOT_GLOBAL(ingot_mmvq_q8_0_n1_sm75, 256, 2, ingot_mmv_args) {
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, sets = 32 / width;
     const int r_first = (warp / across * sets + lane / width) * 4, r_step = 8 / across * sets * 4;
 
-    // Short rows leave most warps idle.  If there are blocks enough, one does the rows of several, and the others leave.
-    const int span = across == 1 && row_blocks >= 512 && r_step > 16 ? r_step / 16 : 1, rows = span * 16;
+    // Short rows leave most warps idle.  If there are blocks enough, one does the rows of several, and the others leave;
+    // of very many, so much that those that work are about two for each SM of a large chip.
+    int span = 1;
+    if (across == 1 && row_blocks >= 512 && r_step > 16) {
+        span = r_step / 16;
+        span *= max(1, (int)(row_blocks / (uint32_t)(span * 256)));
+    }
+    const int rows = span * 16;
     if (row_block % span) return;
     if (across == 1 && warp * sets * 4 >= rows) return; // more warps than rows; no barrier follows
     const bool aligned = (((uintptr_t)a.w | (uint64_t)(a.w_nb1 | a.w_nb2 | a.w_nb3)) & (4 - 1)) == 0;
@@ -134,26 +144,26 @@ INGOT_GLOBAL(ingot_mmvq_q8_0_n1_sm75, 256, 2, ingot_mmv_args) {
         const bool mine = u < units && r_first < rows;
         const bool half = (int64_t)u * 64 + 32 == a.k; // the row ends in the middle of this unit
         struct unit w[4] = {};
-        if (mine) load_rows(w, w0, a.w_nb1, row0 + r_first, a.m - 1, u, aligned, half);
-
-        // The first weights are on their way while the activations are still being made.
-        if (a.w_is_constant && base == 0) ingot_pdl_wait();
         struct unit_x x[1] = {};
-        if (mine) {
-            INGOT_UNROLL
-            for (int c = 0; c < 1; c++) {
-                const int64_t column = matrix * a.n + (col0 + c < a.n ? col0 + c : a.n - 1);
-                unit_x_load(x[c], a.q8.qs + column * a.k, a.q8.scales + column * (a.k / 32), u, half);
-            }
-        }
 
-        for (int r0 = 0; r0 < rows; r0 += r_step) {
+        // Round -1 loads alone: its weights are on their way while the activations are still being made.
+        for (int r0 = -r_step; r0 < rows; r0 += r_step) {
             const int r = r_first + r0;
             float sum[4] = {};
-            if (mine) { // one block of code: a column shares the unpacked weights with the one before
+            if (mine && r0 >= 0) { // one block of code: a column shares the unpacked weights with the one before
                 INGOT_UNROLL
                 for (int i = 0; i < 4; i++) sum[i] = unit_dot(w[i / 1], x[i % 1], u);
-                if (r + r_step < rows) load_rows(w, w0, a.w_nb1, row0 + r + r_step, a.m - 1, u, aligned, half);
+            }
+            if (mine && r + r_step < rows) load_rows(w, w0, a.w_nb1, row0 + r + r_step, a.m - 1, u, aligned, half);
+            if (r0 < 0) {
+                if (a.w_is_constant && base == 0) ingot_pdl_wait();
+                if (!mine) continue;
+                INGOT_UNROLL
+                for (int c = 0; c < 1; c++) {
+                    const int64_t column = matrix * a.n + (col0 + c < a.n ? col0 + c : a.n - 1);
+                    unit_x_load(x[c], a.q8.qs + column * a.k, a.q8.scales + column * (a.k / 32), u, half);
+                }
+                continue;
             }
 
             // Sum v goes to lane v * width / 4 of its set.
