@@ -148,20 +148,18 @@ $(MODEL):
 	@tools/setup.sh model
 
 # ---- tests -----------------------------------------------------------------------------------------------------------
-$(B)/test/%: $(B)/obj/test/%.o $(TESTHELP) $(LIB)
+$(TESTS:%=$(B)/test/%): $(B)/test/%: $(B)/obj/test/%.o $(TESTHELP) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
 	$(Q)$(LINK) $< $(TESTHELP) $(LIB) $(LIBS) -lcmocka -o $@
-$(B)/test/llama/%: $(B)/obj/test/llama/%.o $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB)
+$(LLAMATESTS:%=$(B)/test/llama/%): $(B)/test/llama/%: $(B)/obj/test/llama/%.o $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
 	$(Q)$(LINK) $< $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB) $(LIBS) -lcmocka -o $@
-$(B)/test/simt/%: $(B)/obj/test/simt/%.o $(patsubst %.cu,$(B)/obj/%.o,$(wildcard test/simt/*.cu)) $(LIB)
+$(SIMTTESTS:%=$(B)/test/simt/%): $(B)/test/simt/%: $(B)/obj/test/simt/%.o $(patsubst %.cu,$(B)/obj/%.o,$(wildcard test/simt/*.cu)) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
 	$(Q)$(LINK) $^ $(LIBS) -lcmocka -o $@
-# Objects of test programs are kept, though only pattern rules name them.
-.SECONDARY: $(TESTS:%=$(B)/obj/test/%.o) $(LLAMATESTS:%=$(B)/obj/test/llama/%.o) $(SIMTTESTS:%=$(B)/obj/test/simt/%.o) $(TESTHELP) $(LLAMAHELP)
 test-programs: $(TESTBIN) $(B)/llama
 
 ## test: builds and runs every test that needs no GPU; K='ingot_mmvq_*' runs the kernel rows that match

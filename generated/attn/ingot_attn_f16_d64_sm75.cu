@@ -38,8 +38,8 @@ INGOT_DEV void unpack_8(uint4 t, float (&v)[8]) {
 }
 
 /* Eight times eight halves: group t starts at element i + t * i_step of the row t * row_step bytes behind `row`. `left`
- * is how many groups there are; the others are zeros. The slow way is a loop over an array of its own, which keeps the
- * code small: a decoder runs a dozen kernels in turn, and each is fetched again. */
+ * is how many groups there are; the others are zeros. The slow way is a loop, which keeps the code small: a decoder runs a
+ * dozen kernels in turn, and each is fetched again. */
 INGOT_DEV void load_64(uint4 (&raw)[8], const char *row, int64_t row_step, int64_t nb0, int i, int i_step, int d,
                        int64_t left, bool vec) {
     if (vec) {
@@ -50,12 +50,13 @@ INGOT_DEV void load_64(uint4 (&raw)[8], const char *row, int64_t row_step, int64
         }
         return;
     }
-    uint4 slow[8];
     INGOT_ROLLED
-    for (int t = 0; t < 8; t++)
-        slow[t] = t < left ? gather_8(row + t * row_step, nb0, i + t * i_step, d) : make_uint4(0, 0, 0, 0);
-    INGOT_UNROLL
-    for (int t = 0; t < 8; t++) raw[t] = slow[t];
+    for (int t = 0; t < 8; t++) {
+        const uint4 group = t < left ? gather_8(row + t * row_step, nb0, i + t * i_step, d) : make_uint4(0, 0, 0, 0);
+        INGOT_UNROLL
+        for (int j = 0; j < 8; j++)
+            if (j == t) raw[j] = group; /* raw stays in registers: no index into it is computed */
+    }
 }
 
 /* This lane's part of 8 times 4 rows of V from `key` on, of which the lane has every 4th. */

@@ -93,8 +93,8 @@ INGOT_DEV void put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t
     *(float *)((uint8_t *)(a.dst + i) + j * a.dst_nb1 + i2 * a.dst_nb2 + i3 * a.dst_nb3) = y;
 }
 
-// Unit u of 4 rows from `row` on; rows past `last` repeat it, and no one stores their sums.  The general way is a loop
-// over an array of its own, which keeps the code small: a decoder runs a dozen kernels in turn, and each is fetched again.
+// Unit u of 4 rows from `row` on; rows past `last` repeat it, and no one stores their sums.  The general way is a loop,
+// which keeps the code small: a decoder runs a dozen kernels in turn, and each is fetched again.
 INGOT_DEV void load_rows(struct unit (&w)[4], const uint8_t *matrix, int64_t nb1, int64_t row, int64_t last, int u,
                          bool aligned, bool half) {
     if (aligned && !half) {
@@ -102,11 +102,14 @@ INGOT_DEV void load_rows(struct unit (&w)[4], const uint8_t *matrix, int64_t nb1
         for (int i = 0; i < 4; i++) unit_load(w[i], matrix + (row + i < last ? row + i : last) * nb1, u);
         return;
     }
-    struct unit any[4];
     INGOT_ROLLED
-    for (int i = 0; i < 4; i++) unit_load_any(any[i], matrix + (row + i < last ? row + i : last) * nb1, u, half);
-    INGOT_UNROLL
-    for (int i = 0; i < 4; i++) w[i] = any[i];
+    for (int i = 0; i < 4; i++) {
+        struct unit any;
+        unit_load_any(any, matrix + (row + i < last ? row + i : last) * nb1, u, half);
+        INGOT_UNROLL
+        for (int j = 0; j < 4; j++)
+            if (j == i) w[j] = any; // w stays in registers: no index into it is computed
+    }
 }
 
 // Rows of q5_1 times 8 columns of 8-bit activations.
