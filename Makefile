@@ -48,7 +48,7 @@ NVFLAGS  += -std=c++17 $(if $(filter 1,$(DEBUG)),-O1 -lineinfo,-O3) --compress-m
 # The SIMT host and the kernels on it; docs/simt.md says why each flag is there.  Under ThreadSanitizer the machine
 # itself is not instrumented: it tells TSan which CUDA thread runs.
 SIMTCXX  := g++ -std=c++17 $(if $(filter 1,$(DEBUG)),-O1 -g,$(if $(SAN),-O1,-O2)) -Wall -fno-exceptions -fno-rtti -fno-threadsafe-statics \
-            -fno-strict-aliasing -fno-extern-tls-init -mno-red-zone -fstack-clash-protection -Wno-unknown-pragmas -Wno-psabi
+            -fno-strict-aliasing -fno-extern-tls-init -mno-red-zone -fstack-clash-protection -Wno-unknown-pragmas -Wno-psabi -Wno-maybe-uninitialized
 ifeq ($(shell uname -m),x86_64)
 SIMTCXX  += -march=x86-64-v3
 endif
