@@ -44,11 +44,12 @@ WARN     := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 DEFS     := -DINGOT_ARCHS='"$(strip $(ARCHS))"' -DINGOT_PTX='"$(strip $(PTX))"' -DINGOT_SIMT=$(SIMT) -DINGOT_CUBLASLT=$(CUBLASLT)
 CUDA_INC := $(if $(filter 1,$(SIMT)),src/simt/include,$(CUDA_HOME)/include)
 CFLAGS   += -std=c11 -D_POSIX_C_SOURCE=200809L $(OPT) $(WARN) -Wpedantic $(SANFLAGS) -fvisibility=hidden -ffunction-sections
-NVFLAGS  += -std=c++17 $(if $(filter 1,$(DEBUG)),-O1 -lineinfo,-O3) --compress-mode=$(COMPRESS) -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics
+# Products and sums fuse only where a kernel says so: the same bits on every chip and on the SIMT host.
+NVFLAGS  += -std=c++17 -fmad=false $(if $(filter 1,$(DEBUG)),-O1 -lineinfo,-O3) --compress-mode=$(COMPRESS) -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics
 # The SIMT host and the kernels on it; docs/simt.md says why each flag is there.  Under ThreadSanitizer the machine
 # itself is not instrumented: it tells TSan which CUDA thread runs.
 SIMTCXX  := g++ -std=c++17 $(if $(filter 1,$(DEBUG)),-O1 -g,$(if $(SAN),-O1,-O2)) -Wall -fno-exceptions -fno-rtti -fno-threadsafe-statics \
-            -fno-strict-aliasing -fno-extern-tls-init -mno-red-zone -fstack-clash-protection -Wno-unknown-pragmas -Wno-psabi -Wno-maybe-uninitialized
+            -ffp-contract=off -fno-strict-aliasing -fno-extern-tls-init -mno-red-zone -fstack-clash-protection -Wno-unknown-pragmas -Wno-psabi -Wno-maybe-uninitialized
 ifeq ($(shell uname -m),x86_64)
 SIMTCXX  += -march=x86-64-v3
 endif

@@ -137,8 +137,8 @@ INGOT_GLOBAL(ingot_attn_f16_d128_sm75, 256, 2, struct ingot_attention_args) {
                 score = __fmul_rn((dot[0] + dot[1]) + (dot[2] + dot[3]), a.scale);
             }
             const float higher = fmaxf(m, warp_max(score));
-            const float fade = higher == m ? 1.0f : expf(m - higher);
-            const float p = score == -INFINITY ? 0.0f : expf(score - higher); /* a NaN stays a NaN */
+            const float fade = higher == m ? 1.0f : exp_f32(m - higher);
+            const float p = score == -INFINITY ? 0.0f : exp_f32(score - higher); /* a NaN stays a NaN */
             m = higher;
             s = fmaf(s, fade, p);
             weights[turn][warp][lane] = p;
@@ -169,7 +169,7 @@ INGOT_GLOBAL(ingot_attn_f16_d128_sm75, 256, 2, struct ingot_attention_args) {
             for (int w = 0; w < warps; w++) max = fmaxf(max, part_m[w]);
             for (int w = 0; w < warps; w++) {
                 /* A warp may have met -inf alone, and then its maximum is -inf; its sum may yet be a NaN. */
-                const float share = part_m[w] == -INFINITY ? 0.0f : expf(part_m[w] - max);
+                const float share = part_m[w] == -INFINITY ? 0.0f : exp_f32(part_m[w] - max);
                 sum = fmaf(share, part_s[w], sum);
                 INGOT_UNROLL
                 for (int t = 0; t < 2; t++) {

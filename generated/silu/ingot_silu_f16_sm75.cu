@@ -6,7 +6,7 @@
 #include "src/device/tensor.cuh"
 
 /* SiLU of f16 elements. */
-INGOT_DEV float function(float x) { return x / (1.0f + expf(-x)); }
+INGOT_DEV float function(float x) { return x / (1.0f + exp_f32(-x)); }
 
 INGOT_GLOBAL(ingot_silu_f16_sm75, 256, 1, struct ingot_unary_args) {
     ingot_pdl_launch();

@@ -10,7 +10,7 @@
  * -inf is the only mask: it counts as nothing, and a row of nothing else becomes zeros. */
 
 /* exp(x - m), where x = -inf is 0 even if m is -inf too. A NaN stays a NaN. */
-INGOT_DEV float weight(float x, float m) { return x == -INFINITY ? 0.0f : expf(x - m); }
+INGOT_DEV float weight(float x, float m) { return x == -INFINITY ? 0.0f : exp_f32(x - m); }
 
 /* Scaled and masked values of a quad; past the row's end -inf. mask_row may be NULL. */
 INGOT_DEV void load(const struct ingot_soft_max_args &a, const char *src_row, const char *mask_row, int64_t quad,
@@ -53,7 +53,7 @@ INGOT_GLOBAL(ingot_soft_max_f32_f32_sm75, 256, 4, struct ingot_soft_max_args) {
             float v[4];
             load(a, src_row, mask_row, quad, src_vec, mask_vec, v);
             const float higher = fmaxf(m, fmaxf(fmaxf(v[0], v[1]), fmaxf(v[2], v[3])));
-            if (higher != m) s *= expf(m - higher);
+            if (higher != m) s *= exp_f32(m - higher);
             m = higher;
             s += (weight(v[0], m) + weight(v[1], m)) + (weight(v[2], m) + weight(v[3], m));
             if (quad == tid) {
@@ -62,7 +62,7 @@ INGOT_GLOBAL(ingot_soft_max_f32_f32_sm75, 256, 4, struct ingot_soft_max_args) {
             }
         }
         const float warp_m = warp_max(m);
-        const float warp_s = warp_sum(m == warp_m ? s : s * expf(m - warp_m));
+        const float warp_s = warp_sum(m == warp_m ? s : s * exp_f32(m - warp_m));
         if (lane == 0) part_m[turn][warp] = warp_m, part_s[turn][warp] = warp_s;
         __syncthreads();
         float max = part_m[turn][0], sum = 0.0f;
@@ -70,7 +70,7 @@ INGOT_GLOBAL(ingot_soft_max_f32_f32_sm75, 256, 4, struct ingot_soft_max_args) {
         for (int w = 1; w < 8; w++) max = fmaxf(max, part_m[turn][w]);
         INGOT_UNROLL
         for (int w = 0; w < 8; w++)
-            sum += part_m[turn][w] == max ? part_s[turn][w] : part_s[turn][w] * expf(part_m[turn][w] - max);
+            sum += part_m[turn][w] == max ? part_s[turn][w] : part_s[turn][w] * exp_f32(part_m[turn][w] - max);
         const float scale = sum == 0.0f ? 0.0f : 1.0f / sum;
 
         for (int64_t quad = tid; quad < quads; quad += 256) {

@@ -6,7 +6,7 @@
 #include "src/device/tensor.cuh"
 
 /* dst = silu(gate) * up, f16. */
-INGOT_DEV float function(float x, float y) { return x / (1.0f + expf(-x)) * y; }
+INGOT_DEV float function(float x, float y) { return x / (1.0f + exp_f32(-x)) * y; }
 
 INGOT_GLOBAL(ingot_swiglu_f16_sm75, 256, 1, struct ingot_glu_args) {
     ingot_pdl_launch();

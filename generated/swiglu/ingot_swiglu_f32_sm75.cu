@@ -7,7 +7,7 @@
 #include "src/device/q8.cuh"
 
 /* silu(gate) * up, f32, to dst, to q8, or to both. */
-INGOT_DEV float function(float x, float y) { return x / (1.0f + expf(-x)) * y; }
+INGOT_DEV float function(float x, float y) { return x / (1.0f + exp_f32(-x)) * y; }
 
 INGOT_GLOBAL(ingot_swiglu_f32_sm75, 256, 1, struct ingot_glu_args) {
     ingot_pdl_launch();

@@ -75,6 +75,27 @@ INGOT_DEV uint32_t pack_bf162(float lo, float hi) { return (uint32_t)f2bf(hi) <<
 INGOT_DEV float half2_lo(uint32_t v) { return h2f((uint16_t)(v & 0xffffu)); }
 INGOT_DEV float half2_hi(uint32_t v) { return h2f((uint16_t)(v >> 16)); }
 
+/* e^x to about 1 unit in the last place; NaN, infinities and the subnormal range as they should be. One definition of
+ * exactly rounded steps for every chip and for the CPU, so that all of them give the same bits: x = n ln 2 + r with
+ * |r| <= ln 2 / 2, the Taylor series of e^r to r^7 (its rest is below 2^-27), and 2^n in two factors, because n reaches
+ * past the range of one. */
+INGOT_DEV float exp_f32(float x) {
+    if (x != x) return x;
+    const float at = x > 90.0f ? 90.0f : x < -110.0f ? -110.0f : x;
+    const float n = rintf(__fmul_rn(at, 1.4426950408889634f));
+    const float r = fmaf(n, 1.9046542e-9f, fmaf(n, -0.693147182464599609375f, at)); /* ln 2 in two parts */
+    float y = 1.0f / 5040.0f;
+    y = fmaf(y, r, 1.0f / 720.0f);
+    y = fmaf(y, r, 1.0f / 120.0f);
+    y = fmaf(y, r, 1.0f / 24.0f);
+    y = fmaf(y, r, 1.0f / 6.0f);
+    y = fmaf(y, r, 0.5f);
+    y = fmaf(y, r, 1.0f);
+    y = fmaf(y, r, 1.0f);
+    const int whole = __float2int_rn(n), half = whole >> 1;
+    return __fmul_rn(__fmul_rn(y, __int_as_float((half + 127) << 23)), __int_as_float((whole - half + 127) << 23));
+}
+
 /* ---- plain loads and stores of 16, 8, 4 and 2 bytes. The address is aligned to that size. For
  * what an earlier launch wrote use these, never ld_nc_*: under programmatic dependent launch that
  * data is not constant for the life of the kernel. */
