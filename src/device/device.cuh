@@ -80,8 +80,7 @@ INGOT_DEV float half2_hi(uint32_t v) { return h2f((uint16_t)(v >> 16)); }
  * |r| <= ln 2 / 2, the Taylor series of e^r to r^7 (its rest is below 2^-27), and 2^n in two factors, because n reaches
  * past the range of one. */
 INGOT_DEV float exp_f32(float x) {
-    if (x != x) return x;
-    const float at = x > 90.0f ? 90.0f : x < -110.0f ? -110.0f : x;
+    const float at = x > 90.0f ? 90.0f : x < -110.0f ? -110.0f : x; /* a NaN stays one, to the end */
     const float n = rintf(__fmul_rn(at, 1.4426950408889634f));
     const float r = fmaf(n, 1.9046542e-9f, fmaf(n, -0.693147182464599609375f, at)); /* ln 2 in two parts */
     float y = 1.0f / 5040.0f;
