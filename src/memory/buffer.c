@@ -43,10 +43,16 @@ ingot_status ingot_buffer_create_for(ingot_context *ctx, ingot_tensor *t, ingot_
 {
     const size_t bytes = ingot_tensor_size(t);
     ingot_status st;
+    char         text[96];
 
     if (!out) return ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_buffer_create_for: out is NULL");
     *out = NULL;
     if (!t) return ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_buffer_create_for: the tensor is NULL");
+    for (int i = 0; i < 4; i++) {
+        if (t->ne[i] >= 0) continue;
+        return ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_buffer_create_for: ne[%d] of %s is negative", i,
+                          ingot_describe(t, text));
+    }
     if (bytes >= INT64_MAX) {
         return ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_buffer_create_for: the tensor's type or strides make no size");
     }
