@@ -204,8 +204,12 @@ ingot_status ingot_buffer_copy(ingot_buffer *dst, size_t dst_offset, const ingot
     int            previous = -1;
 
     INGOT_TRY(check_range(dst, dst_offset, bytes, "ingot_buffer_copy, destination"), st, done);
-    INGOT_TRY(check_range(src, src_offset, bytes, "ingot_buffer_copy, source"), st, done);
     ctx = dst->ctx;
+    if (!src) {
+        st = ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_buffer_copy, source: the buffer is NULL");
+        goto done;
+    }
+    INGOT_TRY(check_range(src, src_offset, bytes, "ingot_buffer_copy, source"), st, done);
     if (src->ctx->lost) {
         st = ingot_fail(ctx, INGOT_ERR_LOST, "ingot_buffer_copy: the source's context is lost");
         goto done;
