@@ -43,7 +43,7 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -g $(UBSAN))
 WARN     := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 DEFS     := -DINGOT_ARCHS='"$(strip $(ARCHS))"' -DINGOT_PTX='"$(strip $(PTX))"' -DINGOT_SIMT=$(SIMT) -DINGOT_CUBLASLT=$(CUBLASLT)
 CUDA_INC := $(if $(filter 1,$(SIMT)),src/simt/include,$(CUDA_HOME)/include)
-CFLAGS   += -std=c11 -D_POSIX_C_SOURCE=200809L $(OPT) $(WARN) -Wpedantic $(SANFLAGS) -fvisibility=hidden -ffunction-sections
+override CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(OPT) $(WARN) -Wpedantic $(SANFLAGS) -fvisibility=hidden -ffunction-sections $(CFLAGS)
 # Products and sums fuse only where a kernel says so: the same bits on every chip and on the SIMT host.
 NVFLAGS  += -std=c++17 -fmad=false $(if $(filter 1,$(DEBUG)),-O1 -lineinfo,-O3) --compress-mode=$(COMPRESS) -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics
 # The SIMT host and the kernels on it; docs/simt.md says why each flag is there.  Under ThreadSanitizer the machine
@@ -109,7 +109,7 @@ $(B)/obj/%.o: %.c | $(B)/kernels.mk
 	$(Q)$(CC) $(CFLAGS) $(DEFS) $(INC) -MMD -MP -c $< -o $@
 
 # cudaLaunchKernel takes functions as void pointers, which pedantic C has no words for.
-$(B)/obj/test/simt/%.o: CFLAGS := $(filter-out -Wpedantic,$(CFLAGS))
+$(B)/obj/test/simt/%.o: override CFLAGS := $(filter-out -Wpedantic,$(CFLAGS))
 
 ifeq ($(SIMT),1)
 $(B)/obj/%.o: %.cu | $(B)/kernels.mk
