@@ -19,8 +19,10 @@ CUDA_HOME ?= /usr/local/cuda
 NVCC     ?= $(CUDA_HOME)/bin/nvcc
 COMPRESS ?= size
 
+$(foreach v,SIMT CUBLASLT DEBUG WERROR V,$(if $(filter-out 0 1,$($(v))),$(error $(v)=$($(v)): expected 0 or 1)))
 ifeq ($(ARCHS),native)
 override ARCHS := $(shell tools/native-arch.sh)
+$(if $(ARCHS),,$(error ARCHS=native: no GPU to ask))
 endif
 ifeq ($(SIMT),1)
 override CUBLASLT := 0
@@ -68,7 +70,7 @@ INC       := -I$(B) -I. -isystem $(CUDA_INC)
 
 # ---- what is built --------------------------------------------------------------------------------------------------
 CSRC  := $(wildcard src/base/*.c src/memory/*.c src/kernels/*.c src/ops/*.c src/graph/*.c)
--include $(B)/kernels.mk
+include $(B)/kernels.mk
 SIMTSRC := $(if $(filter 1,$(SIMT)),$(wildcard src/simt/*.cpp))
 OBJ   := $(CSRC:%.c=$(B)/obj/%.o) $(CU:%.cu=$(B)/obj/%.o) $(SIMTSRC:%.cpp=$(B)/obj/%.o)
 EXSRC := $(wildcard examples/llama/*.c)
