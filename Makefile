@@ -84,7 +84,7 @@ TESTBIN  := $(TESTS:%=$(B)/test/%) $(LLAMATESTS:%=$(B)/test/llama/%) $(SIMTTESTS
 
 .DEFAULT_GOAL := lib
 .DELETE_ON_ERROR:
-.PHONY: lib example demo test test-gpu test-programs test-link bench gen check-gen size install format help clean
+.PHONY: lib example demo test test-gpu test-programs test-link bench simt-has-no-bench gen check-gen size install format help clean
 
 ## lib: the archive (default goal)
 lib: $(LIB)
@@ -184,8 +184,11 @@ test-link: $(LIB)
 $(B)/bench: $(B)/obj/bench/bench.o $(B)/obj/bench/read.o $(LIB)
 	$(SAY) LINK $@
 	$(Q)$(LINK) $^ $(LIBS) -o $@
-bench: $(B)/bench
+bench: $(if $(filter 1,$(SIMT)),simt-has-no-bench,$(B)/bench)
 	@K='$(K)' $(B)/bench
+
+simt-has-no-bench:
+	@echo "bench: the speed of the SIMT host says nothing about a GPU; run it without SIMT=1" >&2; exit 1
 
 # ---- generator -------------------------------------------------------------------------------------------------------
 $(PY): tools/requirements.txt
