@@ -19,8 +19,10 @@ CUDA_HOME ?= /usr/local/cuda
 NVCC     ?= $(CUDA_HOME)/bin/nvcc
 COMPRESS ?= size
 
+$(foreach v,SIMT CUBLASLT DEBUG WERROR V,$(if $(filter-out 0 1,$($(v))),$(error $(v)=$($(v)): expected 0 or 1)))
 ifeq ($(ARCHS),native)
 override ARCHS := $(shell tools/native-arch.sh)
+$(if $(ARCHS),,$(error ARCHS=native: no GPU to ask))
 endif
 ifeq ($(SIMT),1)
 override CUBLASLT := 0
@@ -43,7 +45,7 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -g $(UBSAN))
 WARN     := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 DEFS     := -DINGOT_ARCHS='"$(strip $(ARCHS))"' -DINGOT_PTX='"$(strip $(PTX))"' -DINGOT_SIMT=$(SIMT) -DINGOT_CUBLASLT=$(CUBLASLT)
 CUDA_INC := $(if $(filter 1,$(SIMT)),src/simt/include,$(CUDA_HOME)/include)
-CFLAGS   += -std=c11 -D_POSIX_C_SOURCE=200809L $(OPT) $(WARN) -Wpedantic $(SANFLAGS) -fvisibility=hidden -ffunction-sections
+override CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(OPT) $(WARN) -Wpedantic $(SANFLAGS) -fvisibility=hidden -ffunction-sections $(CFLAGS)
 # Products and sums fuse only where a kernel says so: the same bits on every chip and on the SIMT host.
 NVFLAGS  += -std=c++17 -fmad=false $(if $(filter 1,$(DEBUG)),-O1 -lineinfo,-O3) --compress-mode=$(COMPRESS) -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics
 # The SIMT host and the kernels on it; docs/simt.md says why each flag is there.  Under ThreadSanitizer the machine
@@ -68,7 +70,7 @@ INC       := -I$(B) -I. -isystem $(CUDA_INC)
 
 # ---- what is built --------------------------------------------------------------------------------------------------
 CSRC  := $(wildcard src/base/*.c src/memory/*.c src/kernels/*.c src/ops/*.c src/graph/*.c)
--include $(B)/kernels.mk
+include $(B)/kernels.mk
 SIMTSRC := $(if $(filter 1,$(SIMT)),$(wildcard src/simt/*.cpp))
 OBJ   := $(CSRC:%.c=$(B)/obj/%.o) $(CU:%.cu=$(B)/obj/%.o) $(SIMTSRC:%.cpp=$(B)/obj/%.o)
 EXSRC := $(wildcard examples/llama/*.c)
@@ -82,7 +84,7 @@ TESTBIN  := $(TESTS:%=$(B)/test/%) $(LLAMATESTS:%=$(B)/test/llama/%) $(SIMTTESTS
 
 .DEFAULT_GOAL := lib
 .DELETE_ON_ERROR:
-.PHONY: lib example demo test test-gpu test-programs test-link bench gen check-gen size install format help clean
+.PHONY: lib example demo test test-gpu test-programs test-link bench simt-has-no-bench gen check-gen size install format help clean
 
 ## lib: the archive (default goal)
 lib: $(LIB)
@@ -109,7 +111,7 @@ $(B)/obj/%.o: %.c | $(B)/kernels.mk
 	$(Q)$(CC) $(CFLAGS) $(DEFS) $(INC) -MMD -MP -c $< -o $@
 
 # cudaLaunchKernel takes functions as void pointers, which pedantic C has no words for.
-$(B)/obj/test/simt/%.o: CFLAGS := $(filter-out -Wpedantic,$(CFLAGS))
+$(B)/obj/test/simt/%.o: override CFLAGS := $(filter-out -Wpedantic,$(CFLAGS))
 
 ifeq ($(SIMT),1)
 $(B)/obj/%.o: %.cu | $(B)/kernels.mk
@@ -182,8 +184,11 @@ test-link: $(LIB)
 $(B)/bench: $(B)/obj/bench/bench.o $(B)/obj/bench/read.o $(LIB)
 	$(SAY) LINK $@
 	$(Q)$(LINK) $^ $(LIBS) -o $@
-bench: $(B)/bench
+bench: $(if $(filter 1,$(SIMT)),simt-has-no-bench,$(B)/bench)
 	@K='$(K)' $(B)/bench
+
+simt-has-no-bench:
+	@echo "bench: the speed of the SIMT host says nothing about a GPU; run it without SIMT=1" >&2; exit 1
 
 # ---- generator -------------------------------------------------------------------------------------------------------
 $(PY): tools/requirements.txt
@@ -213,7 +218,7 @@ help:
 	@sed -n 's/^## \([a-z-]*\): \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-13s %s\n", $$1, $$2}'
 	@echo; echo "Selection (each has its own build folder), with the values in force:"
 	@printf '  %-10s %s\n' 'ARCHS' '$(ARCHS)   chips to compile for; "native" asks the driver' 'PTX' '$(PTX)   PTX levels, compiled by the driver on chips not listed' \
-	  'QUANTS' '$(QUANTS)   block formats, e.g. "q4_K q6_K"' 'OPS' '$(OPS)   kernel families, e.g. "mmvq rms_norm"' 'SIMT' '$(SIMT)   1: for the CPU, without CUDA' \
+	  'QUANTS' '$(QUANTS)   block formats, e.g. "q4_K q6_K"' 'OPS' '$(OPS)   kernel families, e.g. "quantize mmvq rms_norm"' 'SIMT' '$(SIMT)   1: for the CPU, without CUDA' \
 	  'CUBLASLT' '$(CUBLASLT)   0: without cuBLASLt' 'DEBUG' '$(DEBUG)   1: debug build' 'SAN' '$(SAN)   address,undefined or thread (SIMT)' 'V' '$(V)   1: print commands'
 
 ## clean: removes every build folder (the model and the Python environment stay)

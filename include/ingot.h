@@ -245,7 +245,8 @@ ingot_status ingot_context_memory(const ingot_context *ctx, size_t *in_use, size
  * (may synchronise the device).  INGOT_ERR_INVALID (also for INGOT_MEMORY_HOST), INGOT_ERR_HOST_MEMORY,
  * INGOT_ERR_DEVICE_MEMORY. */
 ingot_status ingot_buffer_create(ingot_context *ctx, ingot_memory kind, size_t bytes, ingot_buffer **out);
-/* Device memory for `t`, and t->data pointed at it. */
+/* Device memory for `t`, and t->data pointed at it.  INGOT_ERR_INVALID also for a tensor that has no size: unknown type,
+ * negative dimension, strides beyond 63 bits. */
 ingot_status ingot_buffer_create_for(ingot_context *ctx, ingot_tensor *t, ingot_buffer **out);
 /* Waits for work of its context that may still use the memory, then frees it.  Accepts NULL. */
 void   ingot_buffer_destroy(ingot_buffer *buffer);

@@ -84,6 +84,9 @@ static void buffers_are_created_and_refused(void **state)
     t.ne[1] = 4;
     t.nb[1] = SIZE_MAX;
     FAILS(ingot_buffer_create_for(ctx, &t, &buffer), INGOT_ERR_INVALID);
+    OK(ingot_tensor_init(&t, INGOT_TYPE_Q4_K, 2, empty, NULL));
+    t.ne[1] = -1;
+    FAILS(ingot_buffer_create_for(ctx, &t, &buffer), INGOT_ERR_INVALID);
     assert_null(ingot_buffer_data(NULL));
     assert_int_equal(ingot_buffer_size(NULL), 0);
     ingot_context_destroy(ctx);

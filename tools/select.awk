@@ -12,12 +12,19 @@ BEGIN {
     split(quants, q, " "); for (i in q) want_quant[toupper(q[i])] = 1
     split(ops, o, " "); for (i in o) want_op[toupper(o[i])] = 1
     simt = archs == "simt"
+    for (i = 1; i <= n_archs && !simt; i++) known_level("ARCHS", arch_list[i])
+    for (i = 1; i <= n_ptx; i++) known_level("PTX", ptx_list[i])
+    if (n_archs + n_ptx == 0) { print "ARCHS and PTX are empty: nothing to compile for" > "/dev/stderr"; bad = 1 }
     printf "// Selected from generated/kernels.inc: QUANTS=%s OPS=%s\n", quants, ops > inc
     printf "" > mk
     all = ""
     for (i = 1; i <= n_archs; i++) if (!simt) all = all gencode(arch_list[i])
     for (i = 1; i <= n_ptx; i++) all = all ptxcode(ptx_list[i])
     print "GENCODE_all := " all > mk
+}
+function known_level(name, level) {
+    if (level ~ /^(7[5-9]|8[0-9]|9[0-9]|1[0-9][0-9])[af]?$/) return
+    print name ": \"" level "\" is no chip that CUDA 13 compiles for, expected 75, 80, 90a and the like" > "/dev/stderr"; bad = 1
 }
 function gencode(chip) { return " -gencode arch=compute_" chip ",code=sm_" chip }
 function ptxcode(level) { return " -gencode arch=compute_" level ",code=compute_" level }

@@ -17,7 +17,7 @@ debian() { # debian PACKAGE... : installs those that are missing
     if [ "$(id -u)" = 0 ]; then as=""; elif command -v sudo >/dev/null 2>&1; then as=sudo; else
         say "neither root nor sudo: run  apt-get install$missing  and try again"; exit 1; fi
     say "installing:$missing"
-    $as apt-get update -qq >&2 && DEBIAN_FRONTEND=noninteractive $as apt-get install -y -qq --no-install-recommends $missing >&2
+    $as apt-get update -qq >&2 && $as env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >&2
 }
 have() { command -v "$1" >/dev/null 2>&1; }
 python() {

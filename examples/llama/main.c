@@ -104,6 +104,7 @@ int main(int argc, char **argv) {
     if (ok && o.help) options_help(stdout);
     else if (ok && o.version) print_version();
     else if (ok) ok = run(&o, &err);
+    if (ok && (ferror(stdout) || fflush(stdout) != 0)) ok = err_set(&err, "writing to standard output failed");
     options_free(&o);
     if (!ok) fprintf(stderr, "llama: %s\n", err.text);
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -150,6 +151,7 @@ bool session_run(struct session *s, struct err *err) {
 bool session_write_logits(struct session *s, struct err *err) {
     const struct ids *ids = &s->o->tokens;
     size_t n_vocab = (size_t)model_hparams(s->model)->n_vocab;
+    struct stat st;
     bool ok = false;
     if ((int64_t)ids->n > model_n_ctx(s->model))
         return err_set(err, "%zu tokens, expected at most the context's %" PRId64 " (see -c)", ids->n,
@@ -173,8 +175,10 @@ bool session_write_logits(struct session *s, struct err *err) {
     ok = true;
 done:
     s->generate_seconds += now() - t0;
+    // a part of a file is worth nothing; a device or a pipe is not ours to remove
+    bool partial = fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode);
     if (fclose(f) != 0 && ok) ok = err_set(err, "%s: %s", s->o->logits, strerror(errno));
-    if (!ok) remove(s->o->logits);
+    if (!ok && partial) remove(s->o->logits);
     return ok;
 }
 

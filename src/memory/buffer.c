@@ -43,10 +43,16 @@ ingot_status ingot_buffer_create_for(ingot_context *ctx, ingot_tensor *t, ingot_
 {
     const size_t bytes = ingot_tensor_size(t);
     ingot_status st;
+    char         text[96];
 
     if (!out) return ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_buffer_create_for: out is NULL");
     *out = NULL;
     if (!t) return ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_buffer_create_for: the tensor is NULL");
+    for (int i = 0; i < 4; i++) {
+        if (t->ne[i] >= 0) continue;
+        return ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_buffer_create_for: ne[%d] of %s is negative", i,
+                          ingot_describe(t, text));
+    }
     if (bytes >= INT64_MAX) {
         return ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_buffer_create_for: the tensor's type or strides make no size");
     }
@@ -198,8 +204,12 @@ ingot_status ingot_buffer_copy(ingot_buffer *dst, size_t dst_offset, const ingot
     int            previous = -1;
 
     INGOT_TRY(check_range(dst, dst_offset, bytes, "ingot_buffer_copy, destination"), st, done);
-    INGOT_TRY(check_range(src, src_offset, bytes, "ingot_buffer_copy, source"), st, done);
     ctx = dst->ctx;
+    if (!src) {
+        st = ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_buffer_copy, source: the buffer is NULL");
+        goto done;
+    }
+    INGOT_TRY(check_range(src, src_offset, bytes, "ingot_buffer_copy, source"), st, done);
     if (src->ctx->lost) {
         st = ingot_fail(ctx, INGOT_ERR_LOST, "ingot_buffer_copy: the source's context is lost");
         goto done;

@@ -97,7 +97,7 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
     int          previous = -1;
 
     if (!start || !end || !milliseconds) {
-        return ingot_fail(NULL, INGOT_ERR_INVALID, "ingot_event_elapsed: %s is NULL",
+        return ingot_fail(end ? end->ctx : NULL, INGOT_ERR_INVALID, "ingot_event_elapsed: %s is NULL",
                           !start ? "start" : !end ? "end" : "milliseconds");
     }
     *milliseconds = 0.0f;

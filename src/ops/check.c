@@ -185,7 +185,7 @@ static ingot_status fail_relation(ingot_context *ctx, const struct ingot_call *c
     if (r->relation == REL_TYPE || r->relation == REL_TYPE_OR_F32)
         return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: %s %s has type %s, expected %s%s as in %s %s", op, name,
                           ingot_describe(t, a), ingot_type_name(t->type),
-                          r->relation == REL_TYPE_OR_F32 ? "f32, or " : "", ingot_type_name(of->type),
+                          r->relation == REL_TYPE_OR_F32 && of->type != INGOT_TYPE_F32 ? "f32, or " : "", ingot_type_name(of->type),
                           ingot_slot_name(r->of), ingot_describe(of, b));
     snprintf(where, sizeof where, r->dim == r->of_dim ? "as in" : "as ne[%d] of", r->of_dim);
     return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: %s %s has ne[%d] %lld, expected %s%lld %s %s %s", op, name,
