@@ -85,6 +85,8 @@ bool ingot_add_size(int64_t a, int64_t b, int64_t *out);
 
 /* ---- tensors */
 bool ingot_is_block_type(ingot_type type);                 /* a quantised block format */
+/* What addresses and strides of the type's elements are a multiple of. */
+size_t ingot_type_alignment(ingot_type type);
 bool ingot_is_float_type(ingot_type type);                 /* f32, f16, bf16 */
 bool ingot_same_shape(const ingot_tensor *a, const ingot_tensor *b);
 bool ingot_is_contiguous(const ingot_tensor *t);

@@ -67,6 +67,14 @@ bool ingot_is_block_type(ingot_type type)
     return ingot_type_block(type) > 1;
 }
 
+size_t ingot_type_alignment(ingot_type type)
+{
+    size_t size = ingot_type_size(type);
+
+    if (!ingot_is_block_type(type)) return size;
+    return size % 2 == 0 ? 2 : 1; /* no field of a block format needs more than its f16 scale */
+}
+
 bool ingot_is_float_type(ingot_type type)
 {
     return type == INGOT_TYPE_F32 || type == INGOT_TYPE_F16 || type == INGOT_TYPE_BF16;

@@ -127,11 +127,11 @@ static int64_t checked_span(const ingot_tensor *t)
     return span;
 }
 
-/* What is wrong with a descriptor, or NULL.  Plain types lie at multiples of their size, block formats of two. */
+/* What is wrong with a descriptor, or NULL. */
 static const char *descriptor_fault(const ingot_tensor *t, size_t offset)
 {
     int64_t block = ingot_type_block(t->type), elements = 1;
-    size_t  size = ingot_type_size(t->type), align = block == 1 ? size : 2;
+    size_t  size = ingot_type_size(t->type), align = ingot_type_alignment(t->type);
     if (block <= 0 || size == 0) return "the type is unknown";
     for (int i = 0; i < 4; i++) {
         if (t->ne[i] < 0) return "a dimension is negative";

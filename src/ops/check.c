@@ -68,15 +68,6 @@ static ingot_status check_type(ingot_context *ctx, const struct ingot_call *call
 
 /* ---- One tensor by itself. */
 
-/* What addresses of the type's elements are a multiple of. */
-static size_t type_alignment(ingot_type type)
-{
-    size_t size = ingot_type_size(type);
-
-    if (!ingot_is_block_type(type)) return size;
-    return size % 2 == 0 ? 2 : 1; /* no field of a block format needs more than its f16 scale */
-}
-
 static ingot_status check_dims(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot)
 {
     const ingot_tensor *t = ingot_call_tensor(call, slot);
@@ -128,7 +119,7 @@ static bool is_injective(const ingot_tensor *t)
 static ingot_status check_strides(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot)
 {
     const ingot_tensor *t = ingot_call_tensor(call, slot);
-    size_t              size = ingot_type_size(t->type), align = type_alignment(t->type);
+    size_t              size = ingot_type_size(t->type), align = ingot_type_alignment(t->type);
     int64_t             extent = (int64_t)size, block = ingot_type_block(t->type), reach;
     const char         *op = ingot_call_name(call->op), *name = ingot_slot_name(slot);
     char                a[96];
@@ -268,7 +259,7 @@ done:
 static ingot_status check_pointer(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot)
 {
     const ingot_tensor *t = ingot_call_tensor(call, slot);
-    size_t              align = type_alignment(t->type);
+    size_t              align = ingot_type_alignment(t->type);
     char                a[96];
 
     if (ingot_is_empty(t)) return INGOT_OK;
