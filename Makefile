@@ -209,9 +209,10 @@ size: $(LIB)
 install: $(LIB)
 	@tools/install.sh '$(DESTDIR)' '$(PREFIX)' $(LIB) '$(SIMT)' '$(CUBLASLT)' '$(CUDA_HOME)'
 
-## format: clang-format over hand-written C (generated/ is owned by gen/)
+## format: clang-format over hand-written C (generated/ is owned by gen/; headers are laid out by hand)
 format:
-	@clang-format -i $$(git ls-files 'src/*.c' 'src/*.h' 'test/*.c' 'test/*.h' 'bench/*.c' 'examples/*.c' 'examples/*.h')
+	@tools/setup.sh format
+	@clang-format -i $$(git ls-files 'src/*.c' 'test/*.c' 'bench/*.c' 'examples/*.c')
 
 ## help: this list
 help:

@@ -18,42 +18,37 @@
 #include "include/ingot.h"
 
 #define POOL_BYTES ((size_t)640 << 20)
-#define MAX_REPS   256
-#define REPLAYS    9
+#define MAX_REPS 256
+#define REPLAYS 9
 
 struct bench {
     ingot_context *ctx;
-    ingot_device   dev;
-    ingot_buffer  *pool, *x, *y;
-    unsigned      *sink;
-    const char    *pattern;
-    FILE          *json;
-    int            rows;
+    ingot_device dev;
+    ingot_buffer *pool, *x, *y;
+    unsigned *sink;
+    const char *pattern;
+    FILE *json;
+    int rows;
 };
 
-static void die(const char *what, const char *why)
-{
+static void die(const char *what, const char *why) {
     fprintf(stderr, "bench: %s: %s\n", what, why);
     exit(1);
 }
-static void ok(ingot_context *ctx, ingot_status st, const char *what)
-{
+static void ok(ingot_context *ctx, ingot_status st, const char *what) {
     if (st != INGOT_OK) die(what, ingot_error(ctx));
 }
-static void cuda(cudaError_t e, const char *what)
-{
+static void cuda(cudaError_t e, const char *what) {
     if (e != cudaSuccess) die(what, cudaGetErrorString(e));
 }
-static int by_value(const void *a, const void *b)
-{
+static int by_value(const void *a, const void *b) {
     float x = *(const float *)a, y = *(const float *)b;
     return (x > y) - (x < y);
 }
 
 /* Median microseconds per launch of something that launches `reps` times. */
-static double median_us(struct bench *b, void (*go)(struct bench *, void *), void *arg, int reps)
-{
-    float        ms[REPLAYS];
+static double median_us(struct bench *b, void (*go)(struct bench *, void *), void *arg, int reps) {
+    float ms[REPLAYS];
     ingot_event *e0, *e1;
     ok(NULL, ingot_event_create(b->ctx, &e0), "event");
     ok(NULL, ingot_event_create(b->ctx, &e1), "event");
@@ -69,30 +64,28 @@ static double median_us(struct bench *b, void (*go)(struct bench *, void *), voi
     qsort(ms, REPLAYS, sizeof ms[0], by_value);
     return 1e3 * ms[REPLAYS / 2] / reps;
 }
-static void run_graph(struct bench *b, void *arg) { ok(b->ctx, ingot_graph_run(arg), "run"); }
-static void run_exec(struct bench *b, void *arg)
-{
+static void run_graph(struct bench *b, void *arg) {
+    ok(b->ctx, ingot_graph_run(arg), "run");
+}
+static void run_exec(struct bench *b, void *arg) {
     cuda(cudaGraphLaunch(arg, (cudaStream_t)ingot_context_stream(b->ctx)), "cudaGraphLaunch");
 }
 
-static int repetitions(size_t bytes)
-{
+static int repetitions(size_t bytes) {
     size_t n = POOL_BYTES / ((bytes + 255) / 256 * 256);
     return n > MAX_REPS ? MAX_REPS : n < 1 ? 1 : (int)n;
 }
-static void *pool_at(struct bench *b, size_t bytes, int i)
-{
+static void *pool_at(struct bench *b, size_t bytes, int i) {
     return (char *)ingot_buffer_data(b->pool) + (size_t)i * ((bytes + 255) / 256 * 256);
 }
 
 /* The read kernel on the same matrices, in one graph; the fastest variant. */
-static double read_us(struct bench *b, size_t bytes)
-{
-    cudaStream_t st   = (cudaStream_t)ingot_context_stream(b->ctx);
-    int          reps = repetitions(bytes);
-    double       best = 1e30;
+static double read_us(struct bench *b, size_t bytes) {
+    cudaStream_t st = (cudaStream_t)ingot_context_stream(b->ctx);
+    int reps = repetitions(bytes);
+    double best = 1e30;
     for (int v = 0; v < BENCH_READ_VARIANTS; v++) {
-        cudaGraph_t     g;
+        cudaGraph_t g;
         cudaGraphExec_t x;
         cuda(cudaStreamBeginCapture(st, cudaStreamCaptureModeThreadLocal), "capture");
         for (int i = 0; i < reps; i++)
@@ -107,12 +100,10 @@ static double read_us(struct bench *b, size_t bytes)
     return best;
 }
 
-static int wanted(const struct bench *b, const char *name)
-{
+static int wanted(const struct bench *b, const char *name) {
     return !b->pattern[0] || fnmatch(b->pattern, name, 0) == 0;
 }
-static void report(struct bench *b, const char *name, double us, double chain, double read, double bytes)
-{
+static void report(struct bench *b, const char *name, double us, double chain, double read, double bytes) {
     if (!b->rows++) printf("%-34s %9s %9s %9s %8s %10s\n", "case", "us", "chain us", "read us", "GB/s", "read/us");
     printf("%-34s %9.2f ", name, us);
     if (chain > 0) printf("%9.2f ", chain);
@@ -120,15 +111,15 @@ static void report(struct bench *b, const char *name, double us, double chain, d
     printf("%9.2f %8.0f %10.2f\n", read, bytes / us / 1e3, read / us);
     fflush(stdout);
     if (b->json)
-        fprintf(b->json, "%s\n  {\"case\": \"%s\", \"us\": %.3f, \"chain_us\": %.3f, \"read_us\": %.3f, \"bytes\": %.0f}",
+        fprintf(b->json,
+                "%s\n  {\"case\": \"%s\", \"us\": %.3f, \"chain_us\": %.3f, \"read_us\": %.3f, \"bytes\": %.0f}",
                 b->rows > 1 ? "," : "", name, us, chain, read, bytes);
 }
 
 /* One graph of `reps` products with different weights; `shared`: all take the same activations. */
-static double product_us(struct bench *b, const ingot_tensor *w, int64_t n, int shared)
-{
-    size_t       bytes = ingot_tensor_size(w);
-    int          reps  = repetitions(bytes);
+static double product_us(struct bench *b, const ingot_tensor *w, int64_t n, int shared) {
+    size_t bytes = ingot_tensor_size(w);
+    int reps = repetitions(bytes);
     ingot_graph *g;
     ingot_tensor x, y, m = *w;
     ok(b->ctx, ingot_graph_create(b->ctx, &g), "graph");
@@ -145,16 +136,16 @@ static double product_us(struct bench *b, const ingot_tensor *w, int64_t n, int 
     return us;
 }
 
-static void bench_mul_mat(struct bench *b)
-{
-    static const ingot_type types[] = {INGOT_TYPE_Q4_0, INGOT_TYPE_Q4_1, INGOT_TYPE_Q5_0, INGOT_TYPE_Q5_1, INGOT_TYPE_Q8_0,
-                                       INGOT_TYPE_Q4_K, INGOT_TYPE_Q6_K, INGOT_TYPE_F16,  INGOT_TYPE_BF16, INGOT_TYPE_F32};
+static void bench_mul_mat(struct bench *b) {
+    static const ingot_type types[] = {INGOT_TYPE_Q4_0, INGOT_TYPE_Q4_1, INGOT_TYPE_Q5_0, INGOT_TYPE_Q5_1,
+                                       INGOT_TYPE_Q8_0, INGOT_TYPE_Q4_K, INGOT_TYPE_Q6_K, INGOT_TYPE_F16,
+                                       INGOT_TYPE_BF16, INGOT_TYPE_F32};
     static const int64_t shapes[][2] = {{4096, 14336}, {14336, 4096}, {4096, 4096}, {1024, 4096}};
-    static const int64_t ns[]        = {1, 2, 4, 8};
+    static const int64_t ns[] = {1, 2, 4, 8};
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
         for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
             ingot_tensor w;
-            double       read = 0;
+            double read = 0;
             ok(NULL, ingot_tensor_init(&w, types[t], 2, (int64_t[]){shapes[s][1], shapes[s][0]}, NULL), "w");
             for (size_t i = 0; i < sizeof ns / sizeof ns[0]; i++) {
                 char name[64];
@@ -168,13 +159,12 @@ static void bench_mul_mat(struct bench *b)
         }
 }
 
-static void bench_dequant(struct bench *b)
-{
+static void bench_dequant(struct bench *b) {
     static const ingot_type types[] = {INGOT_TYPE_Q4_0, INGOT_TYPE_Q4_1, INGOT_TYPE_Q5_0, INGOT_TYPE_Q5_1,
                                        INGOT_TYPE_Q8_0, INGOT_TYPE_Q4_K, INGOT_TYPE_Q6_K};
     int64_t k = 4096, m = 4096;
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
-        char         name[64];
+        char name[64];
         ingot_tensor w, f;
         ingot_graph *g;
         snprintf(name, sizeof name, "dequant %s f16 m%d k%d", ingot_type_name(types[t]), (int)m, (int)k);
@@ -182,7 +172,7 @@ static void bench_dequant(struct bench *b)
         ok(NULL, ingot_tensor_init(&w, types[t], 2, (int64_t[]){k, m}, NULL), "w");
         ok(NULL, ingot_tensor_init(&f, INGOT_TYPE_F16, 2, (int64_t[]){k, m}, ingot_buffer_data(b->y)), "f");
         size_t bytes = ingot_tensor_size(&w), moved = bytes + ingot_tensor_size(&f);
-        int    reps = repetitions(bytes);
+        int reps = repetitions(bytes);
         ok(b->ctx, ingot_graph_create(b->ctx, &g), "graph");
         ingot_tensor *dst = ingot_leaf(g, &f);
         for (int i = 0; i < reps; i++) {
@@ -199,81 +189,106 @@ static void bench_dequant(struct bench *b)
  * those of a 135M model; weights and activations fit the L2, so this is latency, not bandwidth. */
 struct small {
     struct bench *b;
-    ingot_graph  *g;
+    ingot_graph *g;
     ingot_tensor *x, *q, *wide, *ids, *pos, *len, *cache, *row;
 };
-static ingot_tensor *leaf(struct small *s, ingot_type type, int n_dims, const int64_t *ne, void *data)
-{
+static ingot_tensor *leaf(struct small *s, ingot_type type, int n_dims, const int64_t *ne, void *data) {
     ingot_tensor t;
     ok(NULL, ingot_tensor_init(&t, type, n_dims, ne, data), "tensor");
     return ingot_leaf(s->g, &t);
 }
-static void small_norm(struct small *s) { s->x = ingot_mul(s->g, ingot_rms_norm(s->g, s->x, 1e-5f), s->row); }
-static void small_add(struct small *s) { s->x = ingot_add(s->g, s->x, s->row); }
-static void small_swiglu(struct small *s) { ingot_swiglu(s->g, s->wide, NULL); }
-static void small_rope(struct small *s)
-{
-    ingot_rope_params p = {.mode = INGOT_ROPE_NORMAL, .n_dims = 64, .freq_base = 1e5f, .freq_scale = 1, .attn_factor = 1};
+static void small_norm(struct small *s) {
+    s->x = ingot_mul(s->g, ingot_rms_norm(s->g, s->x, 1e-5f), s->row);
+}
+static void small_add(struct small *s) {
+    s->x = ingot_add(s->g, s->x, s->row);
+}
+static void small_swiglu(struct small *s) {
+    ingot_swiglu(s->g, s->wide, NULL);
+}
+static void small_rope(struct small *s) {
+    ingot_rope_params p = {
+        .mode = INGOT_ROPE_NORMAL, .n_dims = 64, .freq_base = 1e5f, .freq_scale = 1, .attn_factor = 1};
     s->q = ingot_rope(s->g, s->q, s->pos, NULL, &p);
 }
-static void small_set_rows(struct small *s) { ingot_set_rows(s->g, s->cache, s->row, s->ids); }
-static void attend(struct small *s, int64_t kv)
-{
-    ingot_attention_params p  = {.scale = 0.125f, .causal = 1};
-    char                  *kd = ingot_buffer_data(s->b->pool);
+static void small_set_rows(struct small *s) {
+    ingot_set_rows(s->g, s->cache, s->row, s->ids);
+}
+static void attend(struct small *s, int64_t kv) {
+    ingot_attention_params p = {.scale = 0.125f, .causal = 1};
+    char *kd = ingot_buffer_data(s->b->pool);
     ingot_tensor *k = ingot_permute(s->g, leaf(s, INGOT_TYPE_F16, 3, (int64_t[]){64, 3, kv}, kd), 0, 2, 1, 3);
-    ingot_tensor *v = ingot_permute(s->g, leaf(s, INGOT_TYPE_F16, 3, (int64_t[]){64, 3, kv}, kd + (1 << 20)), 0, 2, 1, 3);
+    ingot_tensor *v =
+        ingot_permute(s->g, leaf(s, INGOT_TYPE_F16, 3, (int64_t[]){64, 3, kv}, kd + (1 << 20)), 0, 2, 1, 3);
     ingot_attention(s->g, ingot_permute(s->g, s->q, 0, 2, 1, 3), k, v, NULL, &p);
 }
-static void small_attention128(struct small *s) { attend(s, 128); }
-static void small_attention1024(struct small *s) { attend(s, 1024); }
-static void product(struct small *s, ingot_type type, int64_t k, int64_t m, ingot_tensor *x)
-{
+static void small_attention128(struct small *s) {
+    attend(s, 128);
+}
+static void small_attention1024(struct small *s) {
+    attend(s, 1024);
+}
+static void product(struct small *s, ingot_type type, int64_t k, int64_t m, ingot_tensor *x) {
     ingot_tensor w;
     ok(NULL, ingot_tensor_init(&w, type, 2, (int64_t[]){k, m}, ingot_buffer_data(s->b->pool)), "w");
     ingot_mul_mat(s->g, ingot_weight(s->g, &w), x, INGOT_PREC_DEFAULT);
 }
-static void small_mv_qkv(struct small *s) { product(s, INGOT_TYPE_Q4_1, 576, 960, s->row); }
-static void small_mv_out(struct small *s) { product(s, INGOT_TYPE_Q4_1, 576, 576, s->row); }
-static void small_mv_up(struct small *s) { product(s, INGOT_TYPE_Q4_1, 576, 3072, s->row); }
-static void small_mv_down(struct small *s)
-{
+static void small_mv_qkv(struct small *s) {
+    product(s, INGOT_TYPE_Q4_1, 576, 960, s->row);
+}
+static void small_mv_out(struct small *s) {
+    product(s, INGOT_TYPE_Q4_1, 576, 576, s->row);
+}
+static void small_mv_up(struct small *s) {
+    product(s, INGOT_TYPE_Q4_1, 576, 3072, s->row);
+}
+static void small_mv_down(struct small *s) {
     product(s, INGOT_TYPE_Q4_1, 1536, 576, ingot_view(s->g, s->wide, 1, (int64_t[]){1536}, NULL, 0));
 }
-static void small_mv_head(struct small *s) { product(s, INGOT_TYPE_Q8_0, 576, 49152, s->row); }
+static void small_mv_head(struct small *s) {
+    product(s, INGOT_TYPE_Q8_0, 576, 49152, s->row);
+}
 
-static void bench_small(struct bench *b)
-{
-    static const struct { const char *name; void (*step)(struct small *); } cases[] = {
-        {"rms_norm 576", small_norm}, {"add 576", small_add}, {"swiglu 3072", small_swiglu}, {"rope 12x64", small_rope},
-        {"set_rows 576", small_set_rows}, {"attention 9/3x64 kv128", small_attention128},
-        {"attention 9/3x64 kv1024", small_attention1024}, {"mmvq q4_1 960x576", small_mv_qkv},
-        {"mmvq q4_1 576x576", small_mv_out}, {"mmvq q4_1 3072x576", small_mv_up}, {"mmvq q4_1 576x1536", small_mv_down},
-        {"mmvq q8_0 49152x576", small_mv_head}};
+static void bench_small(struct bench *b) {
+    static const struct {
+        const char *name;
+        void (*step)(struct small *);
+    } cases[] = {{"rms_norm 576", small_norm},
+                 {"add 576", small_add},
+                 {"swiglu 3072", small_swiglu},
+                 {"rope 12x64", small_rope},
+                 {"set_rows 576", small_set_rows},
+                 {"attention 9/3x64 kv128", small_attention128},
+                 {"attention 9/3x64 kv1024", small_attention1024},
+                 {"mmvq q4_1 960x576", small_mv_qkv},
+                 {"mmvq q4_1 576x576", small_mv_out},
+                 {"mmvq q4_1 3072x576", small_mv_up},
+                 {"mmvq q4_1 576x1536", small_mv_down},
+                 {"mmvq q8_0 49152x576", small_mv_head}};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
-        char         name[64];
+        char name[64];
         struct small s = {.b = b};
-        char        *at = ingot_buffer_data(b->x);
+        char *at = ingot_buffer_data(b->x);
         snprintf(name, sizeof name, "launch %s", cases[c].name);
         if (!wanted(b, name)) continue;
         ok(b->ctx, ingot_graph_create(b->ctx, &s.g), "graph");
-        s.x     = leaf(&s, INGOT_TYPE_F32, 1, (int64_t[]){576}, at);
-        s.row   = leaf(&s, INGOT_TYPE_F32, 1, (int64_t[]){576}, at + (1 << 20));
-        s.wide  = leaf(&s, INGOT_TYPE_F32, 1, (int64_t[]){3072}, at + (2 << 20));
-        s.q     = leaf(&s, INGOT_TYPE_F32, 3, (int64_t[]){64, 9, 1}, at + (3 << 20));
+        s.x = leaf(&s, INGOT_TYPE_F32, 1, (int64_t[]){576}, at);
+        s.row = leaf(&s, INGOT_TYPE_F32, 1, (int64_t[]){576}, at + (1 << 20));
+        s.wide = leaf(&s, INGOT_TYPE_F32, 1, (int64_t[]){3072}, at + (2 << 20));
+        s.q = leaf(&s, INGOT_TYPE_F32, 3, (int64_t[]){64, 9, 1}, at + (3 << 20));
         s.cache = leaf(&s, INGOT_TYPE_F16, 2, (int64_t[]){576, 64}, ingot_buffer_data(b->y));
-        s.ids   = leaf(&s, INGOT_TYPE_I32, 1, (int64_t[]){1}, (char *)ingot_buffer_data(b->y) + (1 << 20));
-        s.pos   = leaf(&s, INGOT_TYPE_I32, 1, (int64_t[]){1}, (char *)ingot_buffer_data(b->y) + (1 << 20));
+        s.ids = leaf(&s, INGOT_TYPE_I32, 1, (int64_t[]){1}, (char *)ingot_buffer_data(b->y) + (1 << 20));
+        s.pos = leaf(&s, INGOT_TYPE_I32, 1, (int64_t[]){1}, (char *)ingot_buffer_data(b->y) + (1 << 20));
         for (int i = 0; i < 256; i++) cases[c].step(&s);
         ingot_plan_info info;
         ok(b->ctx, ingot_graph_plan(s.g, NULL, &info), "plan");
-        printf("%-34s %9.2f us a launch, %d launches in one graph\n", name, median_us(b, run_graph, s.g, info.launches), info.launches);
+        printf("%-34s %9.2f us a launch, %d launches in one graph\n", name, median_us(b, run_graph, s.g, info.launches),
+               info.launches);
         ingot_graph_destroy(s.g);
     }
 }
 
-int main(void)
-{
+int main(void) {
     struct bench b = {.pattern = getenv("K") ? getenv("K") : ""};
     ok(NULL, ingot_context_create(NULL, &b.ctx), "context");
     ok(NULL, ingot_device_get(0, &b.dev), "device");
@@ -284,8 +299,8 @@ int main(void)
     if (getenv("JSON") && !(b.json = fopen(getenv("JSON"), "w"))) die(getenv("JSON"), "cannot be written");
 
     /* random bytes for the weights, random floats for the activations; only their being random matters here */
-    uint64_t  s   = 0x9e3779b97f4a7c15u;
-    size_t    n   = POOL_BYTES / 8;
+    uint64_t s = 0x9e3779b97f4a7c15u;
+    size_t n = POOL_BYTES / 8;
     uint64_t *rnd = malloc(POOL_BYTES);
     if (!rnd) die("malloc", "out of memory");
     for (size_t i = 0; i < n; i++) {

@@ -41,9 +41,9 @@ static int close_context(void **state) {
 }
 
 int check_main(const char *group, const struct CMUnitTest *tests, size_t count) {
-    const char        *pattern = getenv("K");
+    const char *pattern = getenv("K");
     struct CMUnitTest *chosen = calloc(count ? count : 1, sizeof *chosen);
-    size_t             n = 0;
+    size_t n = 0;
     if (!chosen) return 1;
     for (size_t i = 0; i < count; i++)
         if (!pattern || !*pattern || fnmatch(pattern, tests[i].name, 0) == 0) chosen[n++] = tests[i];
@@ -61,7 +61,7 @@ void check_status_at(ingot_status got, ingot_status expected, const ingot_contex
 }
 
 void check_fail(const char *fmt, ...) {
-    char    text[1024];
+    char text[1024];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
@@ -74,9 +74,9 @@ void check_fail(const char *fmt, ...) {
 /* Memory of the running test: a list of blocks, each with a header. */
 struct block {
     struct block *next;
-    max_align_t   data[];
+    max_align_t data[];
 };
-static struct block  *blocks;
+static struct block *blocks;
 static struct tensor *tensors;
 
 void *check_alloc(size_t bytes) {
@@ -108,11 +108,12 @@ static uint64_t random_state;
 
 uint64_t check_random(void) {
     if (!random_state) {
-        const char     *given = getenv("INGOT_TEST_SEED");
+        const char *given = getenv("INGOT_TEST_SEED");
         struct timespec now;
         clock_gettime(CLOCK_REALTIME, &now);
-        random_state = given && *given ? strtoull(given, NULL, 0)
-                                       : ((uint64_t)now.tv_sec << 20 ^ (uint64_t)now.tv_nsec ^ (uint64_t)getpid() << 40);
+        random_state = given && *given
+                           ? strtoull(given, NULL, 0)
+                           : ((uint64_t)now.tv_sec << 20 ^ (uint64_t)now.tv_nsec ^ (uint64_t)getpid() << 40);
         random_state = random_state ? random_state : 1;
         printf("INGOT_TEST_SEED=%llu\n", (unsigned long long)random_state);
         fflush(stdout);
@@ -147,7 +148,7 @@ static uint32_t float_to_bits(float f) {
 }
 
 float check_f16_to_f32(uint16_t h) {
-    int   exponent = h >> 10 & 31, fraction = h & 1023;
+    int exponent = h >> 10 & 31, fraction = h & 1023;
     float sign = h & 0x8000 ? -1.0f : 1.0f;
     if (exponent == 31) return fraction ? NAN : sign * INFINITY;
     if (exponent == 0) return sign * ldexpf((float)fraction, -24);
@@ -156,7 +157,7 @@ float check_f16_to_f32(uint16_t h) {
 
 uint16_t check_f32_to_f16(float f) {
     uint16_t sign = signbit(f) ? 0x8000 : 0;
-    double   a = fabs((double)f);
+    double a = fabs((double)f);
     if (isnan(f)) return 0x7fff;
     if (a >= 65520.0) return (uint16_t)(sign | 0x7c00);
     /* The spacing of f16 around a; below 2^-14 it stays 2^-24.  rint() rounds to even. */
@@ -179,10 +180,14 @@ uint16_t check_f32_to_bf16(float f) {
 
 double check_round(ingot_type type, double x) {
     switch (type) {
-    case INGOT_TYPE_F32: return (float)x;
-    case INGOT_TYPE_F16: return check_f16_to_f32(check_f32_to_f16((float)x));
-    case INGOT_TYPE_BF16: return check_bf16_to_f32(check_f32_to_bf16((float)x));
-    default: return x;
+    case INGOT_TYPE_F32:
+        return (float)x;
+    case INGOT_TYPE_F16:
+        return check_f16_to_f32(check_f32_to_f16((float)x));
+    case INGOT_TYPE_BF16:
+        return check_bf16_to_f32(check_f32_to_bf16((float)x));
+    default:
+        return x;
     }
 }
 
@@ -197,7 +202,7 @@ bool check_is_block(ingot_type type) {
 
 bool check_in_build(ingot_type type) {
     const char *name = ingot_type_name(type);
-    size_t      length = strlen(name);
+    size_t length = strlen(name);
     for (const char *p = ingot_build_info().types; (p = strstr(p, name)) != NULL; p += length)
         if ((p == ingot_build_info().types || p[-1] == ' ') && (p[length] == ' ' || p[length] == '\0')) return true;
     return false;
@@ -272,7 +277,8 @@ void check_decode_block(ingot_type type, const unsigned char *b, double *out) {
             out[i] = read_f16(b + 208) * (int8_t)b[192 + i / 16] * ((low | high << 4) - 32);
         }
         break;
-    default: check_fail("no decoder for type %s", ingot_type_name(type));
+    default:
+        check_fail("no decoder for type %s", ingot_type_name(type));
     }
 }
 
@@ -281,9 +287,15 @@ static int scale_places(ingot_type type, size_t place[2]) {
     switch (type) {
     case INGOT_TYPE_Q4_1:
     case INGOT_TYPE_Q5_1:
-    case INGOT_TYPE_Q4_K: place[0] = 0, place[1] = 2; return 2;
-    case INGOT_TYPE_Q6_K: place[0] = 208; return 1;
-    default: place[0] = 0; return 1;
+    case INGOT_TYPE_Q4_K:
+        place[0] = 0, place[1] = 2;
+        return 2;
+    case INGOT_TYPE_Q6_K:
+        place[0] = 208;
+        return 1;
+    default:
+        place[0] = 0;
+        return 1;
     }
 }
 
@@ -341,14 +353,15 @@ void check_ones_block(ingot_type type, unsigned char *b) {
         memset(b + 192, 1, 16);
         write_f16(b + 208, 1.0f);
         break;
-    default: check_fail("no block of ones for type %s", ingot_type_name(type));
+    default:
+        check_fail("no block of ones for type %s", ingot_type_name(type));
     }
 }
 
 void check_quantize_row(const double *x, int64_t k, int8_t *q, float *d, float *s) {
     for (int64_t b = 0; b < k / 32; b++) {
         float largest = 0.0f;
-        int   sum = 0;
+        int sum = 0;
         for (int i = 0; i < 32; i++) largest = fmaxf(largest, fabsf((float)x[b * 32 + i]));
         d[b] = largest / 127.0f;
         for (int i = 0; i < 32; i++) {
@@ -363,22 +376,24 @@ void check_quantize_row(const double *x, int64_t k, int8_t *q, float *d, float *
 
 enum { GUARD = 512 }; /* bytes on each side */
 
-struct tensor *tensor_new(ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3, const struct layout *how) {
+struct tensor *tensor_new(ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3,
+                          const struct layout *how) {
     static const struct layout plain = {{0, 0, 0, 0}, {0, 1, 2, 3}, 0};
-    struct layout  l = how ? *how : plain;
+    struct layout l = how ? *how : plain;
     struct tensor *a = check_alloc(sizeof *a);
-    int64_t        block = ingot_type_block(type);
+    int64_t block = ingot_type_block(type);
     memset(a, 0, sizeof *a);
     if (!(l.order[0] | l.order[1] | l.order[2] | l.order[3])) memcpy(l.order, plain.order, sizeof l.order);
     a->how = l;
     a->t.type = type;
     memcpy(a->t.ne, (int64_t[]){ne0, ne1, ne2, ne3}, sizeof a->t.ne);
-    if (block == 0 || ne0 % block) check_fail("%lld elements are no whole blocks of %s", (long long)ne0, ingot_type_name(type));
+    if (block == 0 || ne0 % block)
+        check_fail("%lld elements are no whole blocks of %s", (long long)ne0, ingot_type_name(type));
 
     size_t unit = ingot_type_size(type), stride = unit, span = unit;
-    bool   empty = false;
+    bool empty = false;
     for (int i = 0; i < 4; i++) {
-        int     dim = l.order[i];
+        int dim = l.order[i];
         int64_t n = dim == 0 ? ne0 / block : a->t.ne[dim];
         a->t.nb[dim] = stride;
         empty = empty || n == 0;
@@ -402,7 +417,7 @@ struct tensor *tensor_like(const struct tensor *a, ingot_type type) {
 }
 
 struct tensor *tensor_permuted(struct tensor *a, int axis0, int axis1, int axis2, int axis3) {
-    const int      axis[4] = {axis0, axis1, axis2, axis3};
+    const int axis[4] = {axis0, axis1, axis2, axis3};
     struct tensor *b = check_alloc(sizeof *b);
     *b = *a; /* not in the list of tensors: `a` owns the buffer */
     for (int i = 0; i < 4; i++) {
@@ -418,32 +433,54 @@ unsigned char *tensor_at(const struct tensor *a, int64_t i0, int64_t i1, int64_t
 }
 
 static void put(ingot_type type, unsigned char *p, double value) {
-    float    f = (float)value;
+    float f = (float)value;
     uint16_t h;
-    int32_t  i;
-    int64_t  l;
+    int32_t i;
+    int64_t l;
     switch (type) {
-    case INGOT_TYPE_F32: memcpy(p, &f, 4); break;
-    case INGOT_TYPE_F16: h = check_f32_to_f16(f), memcpy(p, &h, 2); break;
-    case INGOT_TYPE_BF16: h = check_f32_to_bf16(f), memcpy(p, &h, 2); break;
-    case INGOT_TYPE_I32: i = (int32_t)value, memcpy(p, &i, 4); break;
-    case INGOT_TYPE_I64: l = (int64_t)value, memcpy(p, &l, 8); break;
-    default: check_fail("cannot set an element of %s", ingot_type_name(type));
+    case INGOT_TYPE_F32:
+        memcpy(p, &f, 4);
+        break;
+    case INGOT_TYPE_F16:
+        h = check_f32_to_f16(f), memcpy(p, &h, 2);
+        break;
+    case INGOT_TYPE_BF16:
+        h = check_f32_to_bf16(f), memcpy(p, &h, 2);
+        break;
+    case INGOT_TYPE_I32:
+        i = (int32_t)value, memcpy(p, &i, 4);
+        break;
+    case INGOT_TYPE_I64:
+        l = (int64_t)value, memcpy(p, &l, 8);
+        break;
+    default:
+        check_fail("cannot set an element of %s", ingot_type_name(type));
     }
 }
 
 static double take(ingot_type type, const unsigned char *p) {
-    float    f;
+    float f;
     uint16_t h;
-    int32_t  i;
-    int64_t  l;
+    int32_t i;
+    int64_t l;
     switch (type) {
-    case INGOT_TYPE_F32: memcpy(&f, p, 4); return f;
-    case INGOT_TYPE_F16: memcpy(&h, p, 2); return check_f16_to_f32(h);
-    case INGOT_TYPE_BF16: memcpy(&h, p, 2); return check_bf16_to_f32(h);
-    case INGOT_TYPE_I32: memcpy(&i, p, 4); return i;
-    case INGOT_TYPE_I64: memcpy(&l, p, 8); return (double)l;
-    default: check_fail("cannot read an element of %s", ingot_type_name(type));
+    case INGOT_TYPE_F32:
+        memcpy(&f, p, 4);
+        return f;
+    case INGOT_TYPE_F16:
+        memcpy(&h, p, 2);
+        return check_f16_to_f32(h);
+    case INGOT_TYPE_BF16:
+        memcpy(&h, p, 2);
+        return check_bf16_to_f32(h);
+    case INGOT_TYPE_I32:
+        memcpy(&i, p, 4);
+        return i;
+    case INGOT_TYPE_I64:
+        memcpy(&l, p, 8);
+        return (double)l;
+    default:
+        check_fail("cannot read an element of %s", ingot_type_name(type));
     }
 }
 
@@ -456,10 +493,10 @@ double tensor_get(const struct tensor *a, int64_t i0, int64_t i1, int64_t i2, in
 }
 
 /* Calls f for each block (or element) in ne order. */
-static void each(const struct tensor *a, void (*f)(const struct tensor *a, unsigned char *p, int64_t number, void *user),
-                 void *user) {
+static void each(const struct tensor *a,
+                 void (*f)(const struct tensor *a, unsigned char *p, int64_t number, void *user), void *user) {
     const int64_t n0 = a->t.ne[0] / ingot_type_block(a->t.type);
-    int64_t       number = 0;
+    int64_t number = 0;
     for (int64_t i3 = 0; i3 < a->t.ne[3]; i3++)
         for (int64_t i2 = 0; i2 < a->t.ne[2]; i2++)
             for (int64_t i1 = 0; i1 < a->t.ne[1]; i1++) {
@@ -555,8 +592,8 @@ void tensor_download(struct tensor *a) {
 
 const char *check_shape(const ingot_tensor *t) {
     static char text[8][128];
-    static int  turn;
-    char       *s = text[turn = (turn + 1) % 8];
+    static int turn;
+    char *s = text[turn = (turn + 1) % 8];
     snprintf(s, 128, "%s [%lld,%lld,%lld,%lld] nb [%zu,%zu,%zu,%zu]", ingot_type_name(t->type), (long long)t->ne[0],
              (long long)t->ne[1], (long long)t->ne[2], (long long)t->ne[3], t->nb[0], t->nb[1], t->nb[2], t->nb[3]);
     return s;
@@ -584,11 +621,12 @@ static double last_place(ingot_type type, double x) {
     return ldexp(1.0, (x == 0.0 || exponent < -125 ? -125 : exponent) - 8);
 }
 
-static void check_elements(const struct tensor *dst, const double *out, const double *ref, double nmse, const char *what) {
+static void check_elements(const struct tensor *dst, const double *out, const double *ref, double nmse,
+                           const char *what) {
     const ingot_type type = dst->t.type;
-    const int64_t    count = ingot_tensor_elements(&dst->t);
-    int64_t          bad = 0, first = -1;
-    double           largest = 0.0;
+    const int64_t count = ingot_tensor_elements(&dst->t);
+    int64_t bad = 0, first = -1;
+    double largest = 0.0;
     for (int64_t i = 0; i < count; i++)
         if (isfinite(ref[i])) largest = fmax(largest, fabs(ref[i]));
     /* A small difference of large numbers carries their f32 rounding. */
@@ -598,16 +636,18 @@ static void check_elements(const struct tensor *dst, const double *out, const do
         if (isnan(ref[i]) || isnan(out[i])) good = isnan(ref[i]) && isnan(out[i]);
         else if (nmse == 0.0) good = out[i] == check_round(type, ref[i]);
         else if (type == INGOT_TYPE_F16 || type == INGOT_TYPE_BF16)
-            good = out[i] == check_round(type, ref[i]) || fabs(out[i] - ref[i]) <= 0.51 * last_place(type, ref[i]) + slack;
+            good =
+                out[i] == check_round(type, ref[i]) || fabs(out[i] - ref[i]) <= 0.51 * last_place(type, ref[i]) + slack;
         else good = true; /* NMSE decides */
         if (!good && bad++ == 0) first = i;
     }
     if (bad) {
         const int64_t *ne = dst->t.ne;
-        check_fail("%s: dst %s: %lld of %lld elements are wrong, the first at (%lld,%lld,%lld,%lld): %.9g, expected %.9g",
-                   what, check_shape(&dst->t), (long long)bad, (long long)count, (long long)(first % ne[0]),
-                   (long long)(first / ne[0] % ne[1]), (long long)(first / ne[0] / ne[1] % ne[2]),
-                   (long long)(first / ne[0] / ne[1] / ne[2]), out[first], check_round(type, ref[first]));
+        check_fail(
+            "%s: dst %s: %lld of %lld elements are wrong, the first at (%lld,%lld,%lld,%lld): %.9g, expected %.9g",
+            what, check_shape(&dst->t), (long long)bad, (long long)count, (long long)(first % ne[0]),
+            (long long)(first / ne[0] % ne[1]), (long long)(first / ne[0] / ne[1] % ne[2]),
+            (long long)(first / ne[0] / ne[1] / ne[2]), out[first], check_round(type, ref[first]));
     }
     double e = check_nmse(out, ref, count);
     if (type == INGOT_TYPE_F32 && nmse > 0.0 && !(e <= nmse)) {
@@ -615,8 +655,8 @@ static void check_elements(const struct tensor *dst, const double *out, const do
         for (int64_t i = 0; i < count; i++)
             if (fabs(out[i] - ref[i]) > fabs(out[worst] - ref[worst])) worst = i;
         const int64_t *ne = dst->t.ne;
-        check_fail("%s: dst %s: NMSE %.3e, at most %.1e expected; worst at (%lld,%lld,%lld,%lld): %.9g, expected %.9g", what,
-                   check_shape(&dst->t), e, nmse, (long long)(worst % ne[0]), (long long)(worst / ne[0] % ne[1]),
+        check_fail("%s: dst %s: NMSE %.3e, at most %.1e expected; worst at (%lld,%lld,%lld,%lld): %.9g, expected %.9g",
+                   what, check_shape(&dst->t), e, nmse, (long long)(worst % ne[0]), (long long)(worst / ne[0] % ne[1]),
                    (long long)(worst / ne[0] / ne[1] % ne[2]), (long long)(worst / ne[0] / ne[1] / ne[2]), out[worst],
                    ref[worst]);
     }
@@ -624,7 +664,7 @@ static void check_elements(const struct tensor *dst, const double *out, const do
 
 struct covered {
     const unsigned char *host;
-    unsigned char       *image;
+    unsigned char *image;
 };
 
 static void cover_one(const struct tensor *a, unsigned char *p, int64_t number, void *user) {
@@ -643,8 +683,10 @@ void check_result(struct tensor *dst, const double *ref, double nmse, const char
     each(dst, cover_one, &c);
     for (size_t i = 0; i < dst->bytes; i++)
         if (before[i] != dst->host[i])
-            check_fail("%s: dst %s: byte %lld from the first element is outside the tensor and was changed from %02x to "
-                       "%02x", what, check_shape(&dst->t), (long long)i - (long long)dst->first, before[i], dst->host[i]);
+            check_fail(
+                "%s: dst %s: byte %lld from the first element is outside the tensor and was changed from %02x to "
+                "%02x",
+                what, check_shape(&dst->t), (long long)i - (long long)dst->first, before[i], dst->host[i]);
 }
 
 void check_unchanged(struct tensor *a, const char *what) {

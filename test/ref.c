@@ -7,7 +7,7 @@
 
 /* A tensor's elements, decoded. */
 struct values {
-    const double  *v;
+    const double *v;
     const int64_t *ne;
 };
 
@@ -52,10 +52,10 @@ static void set_rows(const struct op_case *c, double *out) {
 static void binary(const struct op_case *c, double *out) {
     struct values a = values_of(c->src[0]), b = values_of(c->src[1]);
     FOR_ROWS(a.ne)
-        for (int64_t i = 0; i < a.ne[0]; i++) {
-            double x = get(a, i, i1, i2, i3), y = get(b, i % b.ne[0], i1 % b.ne[1], i2 % b.ne[2], i3 % b.ne[3]);
-            *out++ = c->op == INGOT_OP_ADD ? x + y : x * y;
-        }
+    for (int64_t i = 0; i < a.ne[0]; i++) {
+        double x = get(a, i, i1, i2, i3), y = get(b, i % b.ne[0], i1 % b.ne[1], i2 % b.ne[2], i3 % b.ne[3]);
+        *out++ = c->op == INGOT_OP_ADD ? x + y : x * y;
+    }
 }
 
 static void rms_norm(const struct op_case *c, double *out) {
@@ -75,9 +75,9 @@ static double yarn_index(const ingot_rope_params *p, double turns) {
 }
 
 static void rope(const struct op_case *c, double *out) {
-    struct values            x = values_of(c->src[0]), pos = values_of(c->src[1]);
+    struct values x = values_of(c->src[0]), pos = values_of(c->src[1]);
     const ingot_rope_params *p = &c->node.params.rope;
-    const double            *factors = c->src[2] ? tensor_values(c->src[2]) : NULL;
+    const double *factors = c->src[2] ? tensor_values(c->src[2]) : NULL;
     double low = 0.0, high = 0.0, magnitude = p->attn_factor;
     if (p->ext_factor != 0.0f) {
         low = fmax(0.0, floor(yarn_index(p, p->beta_fast)));
@@ -93,8 +93,9 @@ static void rope(const struct op_case *c, double *out) {
             double ramp = fmin(1.0, fmax(0.0, (i - low) / fmax(0.001, high - low)));
             double mix = (1.0 - ramp) * p->ext_factor;
             double theta = p->freq_scale * extrapolated * (1.0 - mix) + extrapolated * mix;
-            int64_t a = p->mode == INGOT_ROPE_NEOX ? i : 2 * i, b = p->mode == INGOT_ROPE_NEOX ? i + p->n_dims / 2 : 2 * i + 1;
-            double  u = get(x, a, i1, i2, i3), v = get(x, b, i1, i2, i3);
+            int64_t a = p->mode == INGOT_ROPE_NEOX ? i : 2 * i,
+                    b = p->mode == INGOT_ROPE_NEOX ? i + p->n_dims / 2 : 2 * i + 1;
+            double u = get(x, a, i1, i2, i3), v = get(x, b, i1, i2, i3);
             row[a] = magnitude * (u * cos(theta) - v * sin(theta));
             row[b] = magnitude * (u * sin(theta) + v * cos(theta));
         }
@@ -106,11 +107,11 @@ static double silu(double x) {
 }
 
 static void glu(const struct op_case *c, double *out) {
-    struct values  gate = values_of(c->src[0]), up = c->src[1] ? values_of(c->src[1]) : gate;
+    struct values gate = values_of(c->src[0]), up = c->src[1] ? values_of(c->src[1]) : gate;
     const int64_t *ne = c->dst->t.ne;
     FOR_ROWS(ne)
-        for (int64_t i = 0; i < ne[0]; i++)
-            *out++ = silu(get(gate, i, i1, i2, i3)) * get(up, c->src[1] ? i : i + ne[0], i1, i2, i3);
+    for (int64_t i = 0; i < ne[0]; i++)
+        *out++ = silu(get(gate, i, i1, i2, i3)) * get(up, c->src[1] ? i : i + ne[0], i1, i2, i3);
 }
 
 static void soft_max(const struct op_case *c, double *out) {
@@ -131,9 +132,9 @@ static void soft_max(const struct op_case *c, double *out) {
 }
 
 static void mul_mat(const struct op_case *c, double *out) {
-    struct values  a = values_of(c->src[0]), b = values_of(c->src[1]);
+    struct values a = values_of(c->src[0]), b = values_of(c->src[1]);
     const int64_t *ne = c->dst->t.ne;
-    double        *column = check_alloc((size_t)a.ne[0] * sizeof *column);
+    double *column = check_alloc((size_t)a.ne[0] * sizeof *column);
     FOR_ROWS(ne) {
         const int64_t a2 = i2 / (ne[2] / a.ne[2]), a3 = i3 / (ne[3] / a.ne[3]);
         for (int64_t k = 0; k < a.ne[0]; k++) {
@@ -142,7 +143,7 @@ static void mul_mat(const struct op_case *c, double *out) {
         }
         for (int64_t i = 0; i < ne[0]; i++) {
             const double *row = a.v + at(a.ne, 0, i, a2, a3);
-            double        sum = 0.0;
+            double sum = 0.0;
             for (int64_t k = 0; k < a.ne[0]; k++) sum += row[k] * column[k];
             *out++ = sum;
         }
@@ -150,10 +151,10 @@ static void mul_mat(const struct op_case *c, double *out) {
 }
 
 static void attention(const struct op_case *c, double *out) {
-    struct values  q = values_of(c->src[0]), k = values_of(c->src[1]), v = values_of(c->src[2]);
-    const int64_t  d = q.ne[0], n_q = q.ne[1], heads = q.ne[2], keys = k.ne[1], per_group = heads / k.ne[2];
+    struct values q = values_of(c->src[0]), k = values_of(c->src[1]), v = values_of(c->src[2]);
+    const int64_t d = q.ne[0], n_q = q.ne[1], heads = q.ne[2], keys = k.ne[1], per_group = heads / k.ne[2];
     const int64_t *ne = c->dst->t.ne;
-    double        *weight = check_alloc((size_t)(keys ? keys : 1) * sizeof *weight);
+    double *weight = check_alloc((size_t)(keys ? keys : 1) * sizeof *weight);
     for (int64_t batch = 0; batch < q.ne[3]; batch++)
         for (int64_t h = 0; h < heads; h++)
             for (int64_t i = 0; i < n_q; i++) {
@@ -163,7 +164,7 @@ static void attention(const struct op_case *c, double *out) {
                     length = length < 0 ? 0 : length > keys ? keys : length;
                 }
                 int64_t seen = c->node.params.attention.causal ? length - n_q + i + 1 : length;
-                double  largest = -INFINITY, sum = 0.0, *row = out + at(ne, 0, h, i, batch);
+                double largest = -INFINITY, sum = 0.0, *row = out + at(ne, 0, h, i, batch);
                 for (int64_t j = 0; j < seen; j++) {
                     double dot = 0.0;
                     for (int64_t e = 0; e < d; e++) dot += get(q, e, i, h, batch) * get(k, e, j, h / per_group, batch);
@@ -182,25 +183,46 @@ static void attention(const struct op_case *c, double *out) {
 
 double *case_reference(const struct op_case *c) {
     const int64_t count = ingot_tensor_elements(&c->dst->t);
-    double       *out = check_alloc((size_t)count * sizeof *out);
-    double       *x;
+    double *out = check_alloc((size_t)count * sizeof *out);
+    double *x;
     switch (c->op) {
-    case INGOT_OP_GET_ROWS: get_rows(c, out); break;
-    case INGOT_OP_SET_ROWS: set_rows(c, out); break;
-    case INGOT_OP_CPY: memcpy(out, tensor_values(c->src[0]), (size_t)count * sizeof *out); break;
+    case INGOT_OP_GET_ROWS:
+        get_rows(c, out);
+        break;
+    case INGOT_OP_SET_ROWS:
+        set_rows(c, out);
+        break;
+    case INGOT_OP_CPY:
+        memcpy(out, tensor_values(c->src[0]), (size_t)count * sizeof *out);
+        break;
     case INGOT_OP_ADD:
-    case INGOT_OP_MUL: binary(c, out); break;
-    case INGOT_OP_RMS_NORM: rms_norm(c, out); break;
-    case INGOT_OP_ROPE: rope(c, out); break;
+    case INGOT_OP_MUL:
+        binary(c, out);
+        break;
+    case INGOT_OP_RMS_NORM:
+        rms_norm(c, out);
+        break;
+    case INGOT_OP_ROPE:
+        rope(c, out);
+        break;
     case INGOT_OP_SILU:
         x = tensor_values(c->src[0]);
         for (int64_t i = 0; i < count; i++) out[i] = silu(x[i]);
         break;
-    case INGOT_OP_SWIGLU: glu(c, out); break;
-    case INGOT_OP_SOFT_MAX: soft_max(c, out); break;
-    case INGOT_OP_MUL_MAT: mul_mat(c, out); break;
-    case INGOT_OP_ATTENTION: attention(c, out); break;
-    default: check_fail("no reference for op %s", ingot_op_name(c->op));
+    case INGOT_OP_SWIGLU:
+        glu(c, out);
+        break;
+    case INGOT_OP_SOFT_MAX:
+        soft_max(c, out);
+        break;
+    case INGOT_OP_MUL_MAT:
+        mul_mat(c, out);
+        break;
+    case INGOT_OP_ATTENTION:
+        attention(c, out);
+        break;
+    default:
+        check_fail("no reference for op %s", ingot_op_name(c->op));
     }
     /* Sums and products of narrow types are f32 before they are rounded. */
     if (c->op == INGOT_OP_ADD || c->op == INGOT_OP_MUL)
@@ -217,7 +239,7 @@ ingot_node case_node(const struct op_case *c) {
 }
 
 const char *case_text(const struct op_case *c) {
-    char  *text = check_alloc(1024);
+    char *text = check_alloc(1024);
     size_t used = (size_t)snprintf(text, 1024, "%s", ingot_op_name(c->op));
     for (int i = 0; i < INGOT_MAX_SRC; i++)
         if (c->src[i]) used += (size_t)snprintf(text + used, 1024 - used, " src%d %s,", i, check_shape(&c->src[i]->t));
@@ -225,27 +247,27 @@ const char *case_text(const struct op_case *c) {
 }
 
 double case_cancellation(const struct op_case *c, const double *ref) {
-    double         natural = 0.0, power = 0.0;
-    struct values  a = values_of(c->src[0]), b = values_of(c->src[1]);
+    double natural = 0.0, power = 0.0;
+    struct values a = values_of(c->src[0]), b = values_of(c->src[1]);
     const int64_t *ne = c->dst->t.ne;
     for (int64_t i = 0; i < ingot_tensor_elements(&c->dst->t); i++) power += ref[i] * ref[i];
     FOR_ROWS(ne)
-        for (int64_t i = 0; i < ne[0]; i++)
-            for (int64_t k = 0; k < a.ne[0]; k++) {
-                double term = get(a, k, i, i2 / (ne[2] / a.ne[2]), i3 / (ne[3] / a.ne[3])) * get(b, k, i1, i2, i3);
-                natural += term * term;
-            }
+    for (int64_t i = 0; i < ne[0]; i++)
+        for (int64_t k = 0; k < a.ne[0]; k++) {
+            double term = get(a, k, i, i2 / (ne[2] / a.ne[2]), i3 / (ne[3] / a.ne[3])) * get(b, k, i1, i2, i3);
+            natural += term * term;
+        }
     return power > 0.0 && natural > power ? natural / power : 1.0;
 }
 
 void case_check(const struct op_case *c, double nmse) {
     const double *ref = case_reference(c);
     if (c->op == INGOT_OP_MUL_MAT) nmse *= case_cancellation(c, ref);
-    const char   *text = case_text(c);
+    const char *text = case_text(c);
     for (int i = 0; i < INGOT_MAX_SRC; i++)
         if (c->src[i]) tensor_upload(c->src[i]);
     tensor_upload(c->dst);
-    ingot_node   node = case_node(c);
+    ingot_node node = case_node(c);
     ingot_status st = ingot_compute(check_context(), &node);
     if (st != INGOT_OK) check_fail("%s: %s: %s", text, ingot_status_name(st), ingot_error(check_context()));
     check_result(c->dst, ref, nmse, text);
@@ -265,6 +287,7 @@ void case_repeat(const struct op_case *c, int times) {
         CHECK_OK(ingot_compute(check_context(), &node));
         tensor_download(c->dst);
         if (i == 0) memcpy(first, c->dst->host, c->dst->bytes);
-        else if (memcmp(first, c->dst->host, c->dst->bytes) != 0) check_fail("%s: run %d differs from run 1", case_text(c), i + 1);
+        else if (memcmp(first, c->dst->host, c->dst->bytes) != 0)
+            check_fail("%s: run %d differs from run 1", case_text(c), i + 1);
     }
 }

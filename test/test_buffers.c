@@ -11,14 +11,13 @@
 
 #include <cmocka.h>
 
-#define OK(call)            assert_int_equal((call), INGOT_OK)
+#define OK(call) assert_int_equal((call), INGOT_OK)
 #define FAILS(call, status) assert_int_equal((call), (status))
-#define MIB                 ((size_t)1 << 20)
+#define MIB ((size_t)1 << 20)
 
-static ingot_context *context_on(int device)
-{
+static ingot_context *context_on(int device) {
     ingot_context_options options = INGOT_CONTEXT_OPTIONS;
-    ingot_context        *ctx = NULL;
+    ingot_context *ctx = NULL;
 
     options.device = device;
     options.blas_workspace = MIB;
@@ -26,16 +25,14 @@ static ingot_context *context_on(int device)
     return ctx;
 }
 
-static ingot_buffer *device_buffer(ingot_context *ctx, size_t bytes)
-{
+static ingot_buffer *device_buffer(ingot_context *ctx, size_t bytes) {
     ingot_buffer *buffer = NULL;
 
     OK(ingot_buffer_create(ctx, INGOT_MEMORY_DEVICE, bytes, &buffer));
     return buffer;
 }
 
-static bool all_are(const unsigned char *data, size_t n, unsigned char value)
-{
+static bool all_are(const unsigned char *data, size_t n, unsigned char value) {
     for (size_t i = 0; i < n; i++) {
         if (data[i] != value) return false;
     }
@@ -44,12 +41,11 @@ static bool all_are(const unsigned char *data, size_t n, unsigned char value)
 
 /* ---- buffers */
 
-static void buffers_are_created_and_refused(void **state)
-{
+static void buffers_are_created_and_refused(void **state) {
     ingot_context *ctx = context_on(0);
-    ingot_buffer  *buffer = (ingot_buffer *)ctx;
-    const int64_t  ne[] = {256, 16}, empty[] = {256, 0};
-    ingot_tensor   t;
+    ingot_buffer *buffer = (ingot_buffer *)ctx;
+    const int64_t ne[] = {256, 16}, empty[] = {256, 0};
+    ingot_tensor t;
 
     (void)state;
     FAILS(ingot_buffer_create(ctx, INGOT_MEMORY_HOST, 10, &buffer), INGOT_ERR_INVALID);
@@ -92,11 +88,10 @@ static void buffers_are_created_and_refused(void **state)
     ingot_context_destroy(ctx);
 }
 
-static void transfers_keep_every_byte(void **state)
-{
+static void transfers_keep_every_byte(void **state) {
     static unsigned char in[10007], out[10007];
-    ingot_context       *ctx = context_on(0);
-    const ingot_memory   kinds[] = {INGOT_MEMORY_DEVICE, INGOT_MEMORY_PINNED};
+    ingot_context *ctx = context_on(0);
+    const ingot_memory kinds[] = {INGOT_MEMORY_DEVICE, INGOT_MEMORY_PINNED};
 
     (void)state;
     for (size_t i = 0; i < sizeof in; i++) in[i] = (unsigned char)(i * 131 + 7);
@@ -119,11 +114,10 @@ static void transfers_keep_every_byte(void **state)
     ingot_context_destroy(ctx);
 }
 
-static void ranges_are_checked(void **state)
-{
+static void ranges_are_checked(void **state) {
     ingot_context *ctx = context_on(0);
-    ingot_buffer  *a = device_buffer(ctx, 100), *b = device_buffer(ctx, 60);
-    char           bytes[200] = {0};
+    ingot_buffer *a = device_buffer(ctx, 100), *b = device_buffer(ctx, 60);
+    char bytes[200] = {0};
 
     (void)state;
     FAILS(ingot_buffer_set(a, 1, bytes, 100), INGOT_ERR_INVALID);
@@ -151,11 +145,10 @@ static void ranges_are_checked(void **state)
     ingot_context_destroy(ctx);
 }
 
-static void async_transfers_are_ordered(void **state)
-{
-    unsigned char  pageable[64], out[64];
+static void async_transfers_are_ordered(void **state) {
+    unsigned char pageable[64], out[64];
     ingot_context *ctx = context_on(0);
-    ingot_buffer  *buffer = device_buffer(ctx, 64), *pinned = NULL;
+    ingot_buffer *buffer = device_buffer(ctx, 64), *pinned = NULL;
 
     (void)state;
     OK(ingot_buffer_create(ctx, INGOT_MEMORY_PINNED, 64, &pinned));
@@ -176,11 +169,10 @@ static void async_transfers_are_ordered(void **state)
 }
 
 /* Destroying with work in flight: the memory goes after the work. */
-static void destroying_waits(void **state)
-{
+static void destroying_waits(void **state) {
     ingot_context *ctx = context_on(0);
-    ingot_buffer  *a = device_buffer(ctx, MIB), *b = device_buffer(ctx, MIB);
-    void          *scratch = NULL;
+    ingot_buffer *a = device_buffer(ctx, MIB), *b = device_buffer(ctx, MIB);
+    void *scratch = NULL;
 
     (void)state;
     for (int i = 0; i < 8; i++) {
@@ -196,13 +188,12 @@ static void destroying_waits(void **state)
     assert_int_equal(cudaGetLastError(), cudaSuccess);
 }
 
-static void device_memory_runs_out_and_comes_back(void **state)
-{
+static void device_memory_runs_out_and_comes_back(void **state) {
     ingot_context *ctx = context_on(0);
-    ingot_buffer  *buffers[64];
-    ingot_device   device;
-    ingot_status   st = INGOT_OK;
-    int            n = 0;
+    ingot_buffer *buffers[64];
+    ingot_device device;
+    ingot_status st = INGOT_OK;
+    int n = 0;
 
     (void)state;
     OK(ingot_device_get(0, &device));
@@ -224,11 +215,10 @@ static void device_memory_runs_out_and_comes_back(void **state)
 
 /* Fills in one context, copies to the other, overwrites at once in the first: the copy saw the first value, and what
  * the second does later sees the copy. */
-static void copy_between(ingot_context *from, ingot_context *to, ingot_memory from_kind, ingot_memory to_kind)
-{
+static void copy_between(ingot_context *from, ingot_context *to, ingot_memory from_kind, ingot_memory to_kind) {
     enum { BYTES = 300001 };
     static unsigned char out[BYTES];
-    ingot_buffer        *a = NULL, *b = NULL;
+    ingot_buffer *a = NULL, *b = NULL;
 
     OK(ingot_buffer_create(from, from_kind, BYTES, &a));
     OK(ingot_buffer_create(to, to_kind, BYTES, &b));
@@ -254,10 +244,9 @@ static void copy_between(ingot_context *from, ingot_context *to, ingot_memory fr
     ingot_buffer_destroy(b);
 }
 
-static void copies_cross_contexts(void **state)
-{
+static void copies_cross_contexts(void **state) {
     static const ingot_memory kinds[] = {INGOT_MEMORY_DEVICE, INGOT_MEMORY_PINNED};
-    ingot_context            *a = context_on(0), *b = context_on(0);
+    ingot_context *a = context_on(0), *b = context_on(0);
 
     (void)state;
     for (int i = 0; i < 4; i++) copy_between(a, b, kinds[i / 2], kinds[i % 2]);
@@ -266,11 +255,10 @@ static void copies_cross_contexts(void **state)
     ingot_context_destroy(b);
 }
 
-static void copies_cross_devices(void **state)
-{
+static void copies_cross_devices(void **state) {
     static const ingot_memory kinds[] = {INGOT_MEMORY_DEVICE, INGOT_MEMORY_PINNED};
-    ingot_context            *a, *b;
-    int                       count = 0, current = -1;
+    ingot_context *a, *b;
+    int count = 0, current = -1;
 
     (void)state;
     OK(ingot_device_count(&count));
@@ -287,10 +275,9 @@ static void copies_cross_devices(void **state)
     ingot_context_destroy(b);
 }
 
-static void a_lost_source_is_refused(void **state)
-{
+static void a_lost_source_is_refused(void **state) {
     ingot_context *a = context_on(0), *b = context_on(0);
-    ingot_buffer  *from = device_buffer(a, 10), *to = device_buffer(b, 10);
+    ingot_buffer *from = device_buffer(a, 10), *to = device_buffer(b, 10);
 
     (void)state;
     a->lost = true;
@@ -305,16 +292,15 @@ static void a_lost_source_is_refused(void **state)
 
 /* ---- events */
 
-static void events_order_streams(void **state)
-{
+static void events_order_streams(void **state) {
     ingot_context *a = context_on(0), *b = context_on(0);
-    ingot_buffer  *buffer = device_buffer(a, 1000);
-    ingot_event   *event = NULL;
-    unsigned char  out[1000];
+    ingot_buffer *buffer = device_buffer(a, 1000);
+    ingot_event *event = NULL;
+    unsigned char out[1000];
 
     (void)state;
     OK(ingot_event_create(a, &event));
-    OK(ingot_event_wait(event, b));        /* never recorded: nothing to wait for */
+    OK(ingot_event_wait(event, b)); /* never recorded: nothing to wait for */
     OK(ingot_event_synchronize(event));
     for (int i = 0; i < 10; i++) {
         OK(ingot_buffer_fill(buffer, 0, i, 1000));
@@ -332,12 +318,11 @@ static void events_order_streams(void **state)
     ingot_context_destroy(b);
 }
 
-static void events_measure_time(void **state)
-{
+static void events_measure_time(void **state) {
     ingot_context *ctx = context_on(0);
-    ingot_event   *start = NULL, *end = NULL;
-    ingot_buffer  *buffer = device_buffer(ctx, 8 * MIB);
-    float          ms = -1.0f;
+    ingot_event *start = NULL, *end = NULL;
+    ingot_buffer *buffer = device_buffer(ctx, 8 * MIB);
+    float ms = -1.0f;
 
     (void)state;
     FAILS(ingot_event_create(NULL, &start), INGOT_ERR_INVALID);
@@ -364,14 +349,13 @@ static void events_measure_time(void **state)
     ingot_context_destroy(ctx);
 }
 
-static void events_cross_devices(void **state)
-{
+static void events_cross_devices(void **state) {
     ingot_context *a, *b;
-    ingot_event   *event = NULL, *other = NULL;
-    ingot_buffer  *buffer, *copy;
-    unsigned char  out[5000];
-    float          ms;
-    int            count = 0;
+    ingot_event *event = NULL, *other = NULL;
+    ingot_buffer *buffer, *copy;
+    unsigned char out[5000];
+    float ms;
+    int count = 0;
 
     (void)state;
     OK(ingot_device_count(&count));
@@ -402,8 +386,7 @@ static void events_cross_devices(void **state)
     ingot_context_destroy(b);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers_are_created_and_refused),
         cmocka_unit_test(transfers_keep_every_byte),

@@ -12,7 +12,7 @@
 enum { SLOT = 1 << 18, DST = 4 }; /* bytes per tensor; the number of dst among a call's tensors */
 
 struct call {
-    ingot_node   node;
+    ingot_node node;
     ingot_tensor t[4]; /* the sources */
 };
 
@@ -62,26 +62,40 @@ static void make(struct call *c, ingot_op op) {
     memset(c, 0, sizeof *c);
     c->node.op = op;
     switch (op) {
-    case INGOT_OP_GET_ROWS: put(c, 0, F32, 256, 5, 2, 3), put(c, 1, I32, 4, 2, 3, 1), put(c, DST, F32, 256, 4, 2, 3); break;
-    case INGOT_OP_SET_ROWS: put(c, 0, F32, 256, 3, 4, 2), put(c, 1, I32, 3, 2, 2, 1), put(c, DST, F16, 256, 7, 4, 2); break;
+    case INGOT_OP_GET_ROWS:
+        put(c, 0, F32, 256, 5, 2, 3), put(c, 1, I32, 4, 2, 3, 1), put(c, DST, F32, 256, 4, 2, 3);
+        break;
+    case INGOT_OP_SET_ROWS:
+        put(c, 0, F32, 256, 3, 4, 2), put(c, 1, I32, 3, 2, 2, 1), put(c, DST, F16, 256, 7, 4, 2);
+        break;
     case INGOT_OP_ADD:
-    case INGOT_OP_MUL: put(c, 0, F32, 256, 4, 2, 2), put(c, 1, F32, 256, 2, 2, 2), put(c, DST, F32, 256, 4, 2, 2); break;
+    case INGOT_OP_MUL:
+        put(c, 0, F32, 256, 4, 2, 2), put(c, 1, F32, 256, 2, 2, 2), put(c, DST, F32, 256, 4, 2, 2);
+        break;
     case INGOT_OP_ROPE:
-        put(c, 0, F32, 256, 4, 3, 2), put(c, 1, I32, 3, 1, 1, 1), put(c, 2, F32, 128, 1, 1, 1), put(c, DST, F32, 256, 4, 3, 2);
+        put(c, 0, F32, 256, 4, 3, 2), put(c, 1, I32, 3, 1, 1, 1), put(c, 2, F32, 128, 1, 1, 1),
+            put(c, DST, F32, 256, 4, 3, 2);
         c->node.params.rope = (ingot_rope_params){INGOT_ROPE_NEOX, 256, 4096, 10000.0f, 0.5f, 1.0f, 1.0f, 32.0f, 1.0f};
         break;
-    case INGOT_OP_SWIGLU: put(c, 0, F32, 256, 4, 2, 2), put(c, 1, F32, 256, 4, 2, 2), put(c, DST, F32, 256, 4, 2, 2); break;
+    case INGOT_OP_SWIGLU:
+        put(c, 0, F32, 256, 4, 2, 2), put(c, 1, F32, 256, 4, 2, 2), put(c, DST, F32, 256, 4, 2, 2);
+        break;
     case INGOT_OP_SOFT_MAX:
         put(c, 0, F32, 256, 4, 4, 2), put(c, 1, F16, 256, 4, 2, 2), put(c, DST, F32, 256, 4, 4, 2);
         c->node.params.soft_max.scale = 0.5f;
         break;
-    case INGOT_OP_MUL_MAT: put(c, 0, F16, 256, 5, 2, 2), put(c, 1, F32, 256, 3, 4, 2), put(c, DST, F32, 5, 3, 4, 2); break;
+    case INGOT_OP_MUL_MAT:
+        put(c, 0, F16, 256, 5, 2, 2), put(c, 1, F32, 256, 3, 4, 2), put(c, DST, F32, 5, 3, 4, 2);
+        break;
     case INGOT_OP_ATTENTION:
-        put(c, 0, F32, 256, 3, 4, 2), put(c, 1, F16, 256, 7, 2, 2), put(c, 2, F16, 256, 7, 2, 2), put(c, 3, I32, 2, 1, 1, 1);
+        put(c, 0, F32, 256, 3, 4, 2), put(c, 1, F16, 256, 7, 2, 2), put(c, 2, F16, 256, 7, 2, 2),
+            put(c, 3, I32, 2, 1, 1, 1);
         put(c, DST, F32, 256, 4, 3, 2);
         c->node.params.attention = (ingot_attention_params){0.125f, 1};
         break;
-    default: put(c, 0, F32, 256, 4, 2, 2), put(c, DST, F32, 256, 4, 2, 2); break;
+    default:
+        put(c, 0, F32, 256, 4, 2, 2), put(c, DST, F32, 256, 4, 2, 2);
+        break;
     }
 }
 
@@ -92,8 +106,8 @@ static bool has(const struct call *c, int i) {
 /* supports, then compute: both fail as expected with a text that names the op. */
 static void refuse_as(struct call *c, ingot_status expected, bool data_matters, const char *what) {
     ingot_context *ctx = check_context();
-    const char    *name = ingot_op_name(c->node.op);
-    struct call    good;
+    const char *name = ingot_op_name(c->node.op);
+    struct call good;
 
     for (int compute = 0; compute < 2; compute++) {
         const ingot_status want = !compute && data_matters ? INGOT_OK : expected;
@@ -141,20 +155,25 @@ static void bad_dimensions(void **state) {
         for (int i = 0; i <= DST; i++) {
             make(&c, op);
             if (!has(&c, i)) continue;
-            for (int d = 0; d < 4; d++) make(&c, op), tensor(&c, i)->ne[d] = -1, refuse(&c, "tensor %d, ne[%d] -1", i, d);
+            for (int d = 0; d < 4; d++)
+                make(&c, op), tensor(&c, i)->ne[d] = -1, refuse(&c, "tensor %d, ne[%d] -1", i, d);
             make(&c, op);
             for (int d = 0; d < 4; d++) tensor(&c, i)->ne[d] = (int64_t)1 << 20, tensor(&c, i)->nb[d] = 0;
             refuse(&c, "tensor %d, 2^80 elements", i, 0);
             for (int bad = 0; bad < 3; bad++) {
-                make(&c, op), tensor(&c, i)->type = (ingot_type[]){(ingot_type)-1, (ingot_type)4, (ingot_type)1000}[bad];
+                make(&c, op),
+                    tensor(&c, i)->type = (ingot_type[]){(ingot_type)-1, (ingot_type)4, (ingot_type)1000}[bad];
                 refuse(&c, "tensor %d, no type", i, 0);
             }
         }
     }
     /* rows that are no whole number of blocks */
-    make(&c, INGOT_OP_GET_ROWS), put(&c, 0, INGOT_TYPE_Q8_0, 40, 5, 2, 3), c.node.dst.ne[0] = 40, refuse(&c, "40 of q8_0", 0, 0);
-    make(&c, INGOT_OP_CPY), put(&c, 0, INGOT_TYPE_Q8_0, 40, 4, 2, 2), c.node.dst.ne[0] = 40, refuse(&c, "40 of q8_0", 0, 0);
-    make(&c, INGOT_OP_MUL_MAT), put(&c, 0, INGOT_TYPE_Q4_K, 96, 5, 2, 2), c.t[1].ne[0] = 96, refuse(&c, "96 of q4_K", 0, 0);
+    make(&c, INGOT_OP_GET_ROWS), put(&c, 0, INGOT_TYPE_Q8_0, 40, 5, 2, 3), c.node.dst.ne[0] = 40,
+                                                                           refuse(&c, "40 of q8_0", 0, 0);
+    make(&c, INGOT_OP_CPY), put(&c, 0, INGOT_TYPE_Q8_0, 40, 4, 2, 2), c.node.dst.ne[0] = 40,
+                                                                      refuse(&c, "40 of q8_0", 0, 0);
+    make(&c, INGOT_OP_MUL_MAT), put(&c, 0, INGOT_TYPE_Q4_K, 96, 5, 2, 2), c.t[1].ne[0] = 96,
+                                                                          refuse(&c, "96 of q4_K", 0, 0);
 }
 
 static void bad_strides(void **state) {
@@ -173,12 +192,17 @@ static void bad_strides(void **state) {
                 if (i == DST) refuse(&c, "tensor %d, nb[%d] 0", i, d);
                 else accept(&c, "a source that repeats"); /* legal: the same memory for each index */
                 if (i != DST || d == 0) continue;
-                make(&c, op), tensor(&c, i)->nb[d] -= tensor(&c, i)->nb[0], refuse(&c, "tensor %d, nb[%d] a bit too small", i, d);
+                make(&c, op), tensor(&c, i)->nb[d] -= tensor(&c, i)->nb[0],
+                    refuse(&c, "tensor %d, nb[%d] a bit too small", i, d);
             }
-    make(&c, INGOT_OP_GET_ROWS), put(&c, 0, INGOT_TYPE_Q8_0, 256, 5, 2, 3), c.t[0].nb[0] = 36, refuse(&c, "nb[0] of q8_0", 0, 0);
-    make(&c, INGOT_OP_CPY), put(&c, 0, INGOT_TYPE_Q8_0, 256, 4, 2, 2), c.t[0].nb[0] = 68, refuse(&c, "nb[0] of q8_0", 0, 0);
-    make(&c, INGOT_OP_MUL_MAT), put(&c, 0, INGOT_TYPE_Q8_0, 256, 5, 2, 2), c.t[0].nb[1]++, refuse(&c, "odd nb[1] of q8_0", 0, 0);
-    make(&c, INGOT_OP_MUL_MAT), put(&c, 0, INGOT_TYPE_Q8_0, 256, 5, 2, 2), c.t[0].nb[0] = 0, refuse(&c, "nb[0] of q8_0", 0, 0);
+    make(&c, INGOT_OP_GET_ROWS), put(&c, 0, INGOT_TYPE_Q8_0, 256, 5, 2, 3), c.t[0].nb[0] = 36,
+                                                                            refuse(&c, "nb[0] of q8_0", 0, 0);
+    make(&c, INGOT_OP_CPY), put(&c, 0, INGOT_TYPE_Q8_0, 256, 4, 2, 2), c.t[0].nb[0] = 68,
+                                                                       refuse(&c, "nb[0] of q8_0", 0, 0);
+    make(&c, INGOT_OP_MUL_MAT), put(&c, 0, INGOT_TYPE_Q8_0, 256, 5, 2, 2), c.t[0].nb[1]++,
+        refuse(&c, "odd nb[1] of q8_0", 0, 0);
+    make(&c, INGOT_OP_MUL_MAT), put(&c, 0, INGOT_TYPE_Q8_0, 256, 5, 2, 2), c.t[0].nb[0] = 0,
+                                                                           refuse(&c, "nb[0] of q8_0", 0, 0);
 }
 
 static void bad_pointers(void **state) {
@@ -189,7 +213,8 @@ static void bad_pointers(void **state) {
             make(&c, op);
             if (!has(&c, i)) continue;
             tensor(&c, i)->data = NULL, refuse_as(&c, INGOT_ERR_INVALID, true, "null data");
-            make(&c, op), tensor(&c, i)->data = (char *)slot(i) + 1, refuse_as(&c, INGOT_ERR_INVALID, true, "an odd address");
+            make(&c, op), tensor(&c, i)->data = (char *)slot(i) + 1,
+                                     refuse_as(&c, INGOT_ERR_INVALID, true, "an odd address");
         }
         for (int i = 0; i < 4; i++) {
             make(&c, op);
@@ -210,7 +235,7 @@ static void bad_pointers(void **state) {
 static void no_node(void **state) {
     (void)state;
     ingot_context *ctx = check_context();
-    struct call    c;
+    struct call c;
     make(&c, INGOT_OP_SILU);
     CHECK_STATUS(ingot_compute(ctx, NULL), INGOT_ERR_INVALID);
     CHECK_STATUS(ingot_supports(ctx, NULL), INGOT_ERR_INVALID);
@@ -248,7 +273,8 @@ static void shapes_that_do_not_match(void **state) {
                 else refuse(&c, "tensor %d, ne[%d] one more", i, d);
             }
     make(&c, INGOT_OP_SWIGLU), c.node.src[1] = NULL, refuse(&c, "halves and a dst of full width", 0, 0);
-    make(&c, INGOT_OP_SWIGLU), c.node.src[1] = NULL, c.t[0].ne[0] = 255, c.node.dst.ne[0] = 127, refuse(&c, "odd halves", 0, 0);
+    make(&c, INGOT_OP_SWIGLU), c.node.src[1] = NULL, c.t[0].ne[0] = 255, c.node.dst.ne[0] = 127,
+                               refuse(&c, "odd halves", 0, 0);
     make(&c, INGOT_OP_CPY), put(&c, DST, F32, 512, 2, 2, 2), accept(&c, "another shape");
     make(&c, INGOT_OP_CPY), put(&c, 0, INGOT_TYPE_Q8_0, 256, 4, 2, 2), put(&c, DST, F32, 512, 2, 2, 2);
     refuse(&c, "another shape from q8_0", 0, 0);
@@ -261,7 +287,8 @@ static void shapes_that_do_not_match(void **state) {
 static void a_text(void **state) {
     (void)state;
     struct call c;
-    make(&c, INGOT_OP_MUL_MAT), put(&c, 0, F16, 4096, 8, 1, 1), put(&c, 1, F32, 100, 4, 1, 1), put(&c, DST, F32, 8, 4, 1, 1);
+    make(&c, INGOT_OP_MUL_MAT), put(&c, 0, F16, 4096, 8, 1, 1), put(&c, 1, F32, 100, 4, 1, 1),
+        put(&c, DST, F32, 8, 4, 1, 1);
     refuse(&c, "100 for 4096", 0, 0);
     CHECK_STATUS(ingot_compute(check_context(), &c.node), INGOT_ERR_INVALID);
     assert_string_equal(ingot_error(check_context()), "mul_mat: src[1] f32 [100,4,1,1] has ne[0] 100, expected 4096 as "
@@ -269,20 +296,20 @@ static void a_text(void **state) {
 }
 
 static const ingot_type types[] = {
-    INGOT_TYPE_F32,  INGOT_TYPE_F16,  INGOT_TYPE_BF16, INGOT_TYPE_Q4_0, INGOT_TYPE_Q4_1,    INGOT_TYPE_Q5_0, INGOT_TYPE_Q5_1,
-    INGOT_TYPE_Q8_0, INGOT_TYPE_Q4_K, INGOT_TYPE_Q6_K, INGOT_TYPE_Q8_1, INGOT_TYPE_IQ2_XXS, INGOT_TYPE_I8,   INGOT_TYPE_I16,
-    INGOT_TYPE_I32,  INGOT_TYPE_I64,  INGOT_TYPE_F64,  INGOT_TYPE_MXFP4};
+    INGOT_TYPE_F32,  INGOT_TYPE_F16,  INGOT_TYPE_BF16, INGOT_TYPE_Q4_0, INGOT_TYPE_Q4_1, INGOT_TYPE_Q5_0,
+    INGOT_TYPE_Q5_1, INGOT_TYPE_Q8_0, INGOT_TYPE_Q4_K, INGOT_TYPE_Q6_K, INGOT_TYPE_Q8_1, INGOT_TYPE_IQ2_XXS,
+    INGOT_TYPE_I8,   INGOT_TYPE_I16,  INGOT_TYPE_I32,  INGOT_TYPE_I64,  INGOT_TYPE_F64,  INGOT_TYPE_MXFP4};
 
 /* Every op with every pair of types in two of its tensors: the same answer twice, and a text that names the op. */
 static void supports_is_compute(void **state) {
     (void)state;
     ingot_context *ctx = check_context();
-    int            answers[3] = {0, 0, 0};
+    int answers[3] = {0, 0, 0};
     for (ingot_op op = INGOT_OP_GET_ROWS; op < INGOT_OP_COUNT; op++)
         for (int pair = 0; pair < 3; pair++)
             for (int ta = 0; ta < COUNT(types); ta++)
                 for (int tb = 0; tb < COUNT(types); tb++) {
-                    const int   a = (int[]){0, 0, 1}[pair], b = (int[]){1, DST, DST}[pair];
+                    const int a = (int[]){0, 0, 1}[pair], b = (int[]){1, DST, DST}[pair];
                     struct call c;
                     make(&c, op);
                     if (!has(&c, a) || !has(&c, b)) continue;
@@ -290,10 +317,11 @@ static void supports_is_compute(void **state) {
                     pack(tensor(&c, a)), pack(tensor(&c, b));
                     const ingot_status says = ingot_supports(ctx, &c.node), does = ingot_compute(ctx, &c.node);
                     if (says != does)
-                        check_fail("%s of %s, %s in tensors %d, %d: supports says %s, compute %s (%s)", ingot_op_name(op),
-                                   ingot_type_name(types[ta]), ingot_type_name(types[tb]), a, b, ingot_status_name(says),
-                                   ingot_status_name(does), ingot_error(ctx));
-                    if (does > INGOT_ERR_UNSUPPORTED || (does != INGOT_OK && !strstr(ingot_error(ctx), ingot_op_name(op))))
+                        check_fail("%s of %s, %s in tensors %d, %d: supports says %s, compute %s (%s)",
+                                   ingot_op_name(op), ingot_type_name(types[ta]), ingot_type_name(types[tb]), a, b,
+                                   ingot_status_name(says), ingot_status_name(does), ingot_error(ctx));
+                    if (does > INGOT_ERR_UNSUPPORTED ||
+                        (does != INGOT_OK && !strstr(ingot_error(ctx), ingot_op_name(op))))
                         check_fail("%s: %s: %s", ingot_op_name(op), ingot_status_name(does), ingot_error(ctx));
                     answers[does]++;
                 }
@@ -352,7 +380,8 @@ static void bad_params(void **state) {
         for (int f = 0; f < 6; f++) {
             make(&c, INGOT_OP_ROPE);
             ingot_rope_params *p = &c.node.params.rope;
-            float             *fields[] = {&p->freq_base, &p->freq_scale, &p->ext_factor, &p->attn_factor, &p->beta_fast, &p->beta_slow};
+            float *fields[] = {&p->freq_base,   &p->freq_scale, &p->ext_factor,
+                               &p->attn_factor, &p->beta_fast,  &p->beta_slow};
             *fields[f] = nothing[i], refuse(&c, "float %d of rope", f, 0);
             *fields[f] = -1.0f, refuse(&c, "float %d of rope negative", f, 0);
         }
@@ -382,10 +411,14 @@ static void overlaps(void **state) {
             make(&c, op);
             if (!has(&c, i)) continue;
             c.node.dst.data = c.t[i].data;
-            if (in_place) accept(&c, "dst on a source"); else refuse_as(&c, INGOT_ERR_INVALID, true, "dst on a source");
-            make(&c, op), c.node.dst.data = (char *)c.t[i].data + 4, refuse_as(&c, INGOT_ERR_INVALID, true, "dst 4 bytes into a source");
-            make(&c, op), c.t[i].data = (char *)c.node.dst.data + 8, refuse_as(&c, INGOT_ERR_INVALID, true, "a source 8 bytes into dst");
-            make(&c, op), c.node.dst.data = (char *)c.t[i].data + ingot_tensor_size(&c.t[i]), accept(&c, "dst right behind");
+            if (in_place) accept(&c, "dst on a source");
+            else refuse_as(&c, INGOT_ERR_INVALID, true, "dst on a source");
+            make(&c, op), c.node.dst.data = (char *)c.t[i].data + 4,
+                          refuse_as(&c, INGOT_ERR_INVALID, true, "dst 4 bytes into a source");
+            make(&c, op), c.t[i].data = (char *)c.node.dst.data + 8,
+                          refuse_as(&c, INGOT_ERR_INVALID, true, "a source 8 bytes into dst");
+            make(&c, op), c.node.dst.data = (char *)c.t[i].data + ingot_tensor_size(&c.t[i]),
+                          accept(&c, "dst right behind");
         }
     /* on the same memory with other strides or another type it is no longer in place */
     make(&c, INGOT_OP_SILU), c.node.dst.data = c.t[0].data, c.node.dst.nb[3] += 256;
@@ -394,7 +427,8 @@ static void overlaps(void **state) {
     refuse_as(&c, INGOT_ERR_INVALID, true, "dst on the gate half");
     /* views that interleave share no byte */
     make(&c, INGOT_OP_CPY), put(&c, 0, F32, 64, 4, 1, 1), put(&c, DST, F32, 64, 4, 1, 1);
-    c.t[0].nb[1] = c.node.dst.nb[1] = 1024, c.node.dst.data = (char *)c.t[0].data + 256, accept(&c, "interleaved views");
+    c.t[0].nb[1] = c.node.dst.nb[1] = 1024, c.node.dst.data = (char *)c.t[0].data + 256,
+    accept(&c, "interleaved views");
     c.node.dst.data = (char *)c.t[0].data + 252, refuse_as(&c, INGOT_ERR_INVALID, true, "interleaved views that touch");
 }
 
@@ -406,7 +440,8 @@ static void nothing_to_do(void **state) {
         make(&c, op);
         for (int i = 0; i <= DST; i++) {
             const int d = op == INGOT_OP_GET_ROWS && i == 1 ? 2 : 3;
-            if (!has(&c, i) || (op == INGOT_OP_SET_ROWS && i == 1) || (op == INGOT_OP_ROPE && i != 0 && i != DST)) continue;
+            if (!has(&c, i) || (op == INGOT_OP_SET_ROWS && i == 1) || (op == INGOT_OP_ROPE && i != 0 && i != DST))
+                continue;
             tensor(&c, i)->ne[op == INGOT_OP_ATTENTION && i == 3 ? 0 : d] = 0;
             tensor(&c, i)->data = NULL;
         }
@@ -414,8 +449,11 @@ static void nothing_to_do(void **state) {
         if (op == INGOT_OP_ATTENTION) put(&c, 3, I32, 1, 1, 1, 1);
         accept(&c, "no batch");
     }
-    make(&c, INGOT_OP_SET_ROWS), c.t[0].ne[1] = 0, c.t[1].ne[0] = 0, c.t[0].data = c.t[1].data = NULL, accept(&c, "no rows");
-    make(&c, INGOT_OP_MUL_MAT), c.t[0].ne[0] = c.t[1].ne[0] = 0, c.t[0].data = c.t[1].data = NULL, CHECK_OK(ingot_buffer_fill(memory, (size_t)DST * SLOT, 0xFF, SLOT)), accept(&c, "k of 0");
+    make(&c, INGOT_OP_SET_ROWS), c.t[0].ne[1] = 0, c.t[1].ne[0] = 0, c.t[0].data = c.t[1].data = NULL,
+                                 accept(&c, "no rows");
+    make(&c, INGOT_OP_MUL_MAT), c.t[0].ne[0] = c.t[1].ne[0] = 0, c.t[0].data = c.t[1].data = NULL,
+                                CHECK_OK(ingot_buffer_fill(memory, (size_t)DST * SLOT, 0xFF, SLOT)),
+                                accept(&c, "k of 0");
     float zero[5 * 3 * 4 * 2];
     CHECK_OK(ingot_buffer_get(memory, (size_t)DST * SLOT, zero, sizeof zero));
     for (int i = 0; i < COUNT(zero); i++)
@@ -434,8 +472,8 @@ static void keep_log(void *user, const char *text) {
 static void choices_are_logged(void **state) {
     (void)state;
     ingot_context_options options = INGOT_CONTEXT_OPTIONS;
-    ingot_context        *ctx = NULL;
-    struct call           c;
+    ingot_context *ctx = NULL;
+    struct call c;
     options.log = keep_log;
     assert_int_equal(ingot_context_create(&options, &ctx), INGOT_OK);
     for (ingot_op op = INGOT_OP_GET_ROWS; op < INGOT_OP_COUNT; op++) {
@@ -444,7 +482,8 @@ static void choices_are_logged(void **state) {
         assert_int_equal(ingot_supports(ctx, &c.node), INGOT_OK);
         if (logged[0]) check_fail("supports logs a choice: %s", logged);
         assert_int_equal(ingot_compute(ctx, &c.node), INGOT_OK);
-        if (!strstr(logged, ingot_op_name(op)) || !strstr(logged, "-> ingot_")) check_fail("%s: log says: %s", ingot_op_name(op), logged);
+        if (!strstr(logged, ingot_op_name(op)) || !strstr(logged, "-> ingot_"))
+            check_fail("%s: log says: %s", ingot_op_name(op), logged);
     }
     ingot_context_destroy(ctx);
 }
@@ -453,9 +492,19 @@ static void choices_are_logged(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(good_calls), TEST(bad_dimensions), TEST(bad_strides), TEST(bad_pointers), TEST(no_node),
-        TEST(shapes_that_do_not_match), TEST(a_text), TEST(supports_is_compute), TEST(types_that_do_not_fit),
-        TEST(bad_params), TEST(overlaps), TEST(nothing_to_do), TEST(choices_are_logged),
+        TEST(good_calls),
+        TEST(bad_dimensions),
+        TEST(bad_strides),
+        TEST(bad_pointers),
+        TEST(no_node),
+        TEST(shapes_that_do_not_match),
+        TEST(a_text),
+        TEST(supports_is_compute),
+        TEST(types_that_do_not_fit),
+        TEST(bad_params),
+        TEST(overlaps),
+        TEST(nothing_to_do),
+        TEST(choices_are_logged),
     };
     return check_main("check", tests, COUNT(tests));
 }

@@ -16,16 +16,15 @@
 
 #include <cmocka.h>
 
-#define OK(call)            assert_int_equal((call), INGOT_OK)
+#define OK(call) assert_int_equal((call), INGOT_OK)
 #define FAILS(call, status) assert_int_equal((call), (status))
-#define COUNT(a)            (sizeof(a) / sizeof *(a))
+#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static const char *program; /* argv[0], to start again */
 
 /* ---- statuses */
 
-static void statuses_have_names(void **state)
-{
+static void statuses_have_names(void **state) {
     (void)state;
     assert_string_equal(ingot_status_name(INGOT_OK), "INGOT_OK");
     assert_string_equal(ingot_status_name(INGOT_ERR_INVALID), "INGOT_ERR_INVALID");
@@ -35,18 +34,16 @@ static void statuses_have_names(void **state)
     assert_string_equal(ingot_status_name((ingot_status)-1), "unknown status");
 }
 
-static void collect(void *user, const char *text)
-{
+static void collect(void *user, const char *text) {
     char *lines = user;
 
     snprintf(lines + strlen(lines), 4096 - strlen(lines), "%s\n", text);
 }
 
-static void texts_go_to_context_or_thread(void **state)
-{
-    char          lines[4096] = "";
+static void texts_go_to_context_or_thread(void **state) {
+    char lines[4096] = "";
     ingot_context ctx = {.log = collect, .log_user = lines};
-    char          long_text[2 * INGOT_ERROR_TEXT];
+    char long_text[2 * INGOT_ERROR_TEXT];
 
     (void)state;
     FAILS(ingot_fail(&ctx, INGOT_ERR_INVALID, "ne[%d] is %s", 2, "odd"), INGOT_ERR_INVALID);
@@ -63,16 +60,14 @@ static void texts_go_to_context_or_thread(void **state)
     assert_int_equal(strlen(ingot_error(&ctx)), INGOT_ERROR_TEXT - 1);
 }
 
-static void *other_thread(void *out)
-{
+static void *other_thread(void *out) {
     snprintf(out, 64, "%s", ingot_error(NULL));
     ingot_fail(NULL, INGOT_ERR_INVALID, "of the other thread");
     return NULL;
 }
 
-static void texts_are_per_thread(void **state)
-{
-    char      seen[64] = "?";
+static void texts_are_per_thread(void **state) {
+    char seen[64] = "?";
     pthread_t thread;
 
     (void)state;
@@ -83,16 +78,32 @@ static void texts_are_per_thread(void **state)
     assert_string_equal(ingot_error(NULL), "of the first thread");
 }
 
-static void cuda_errors_become_statuses(void **state)
-{
-    static const struct { int error; ingot_status status; bool lost; } cases[] = {
-        {0, INGOT_OK, false}, {1, INGOT_ERR_CUDA, false}, {2, INGOT_ERR_DEVICE_MEMORY, false},
-        {4, INGOT_ERR_CUDA, false}, {9, INGOT_ERR_CUDA, false}, {35, INGOT_ERR_NO_DEVICE, false},
-        {100, INGOT_ERR_NO_DEVICE, false}, {101, INGOT_ERR_NO_DEVICE, false}, {209, INGOT_ERR_NO_CODE, false},
-        {222, INGOT_ERR_NO_CODE, false}, {400, INGOT_ERR_CUDA, false}, {700, INGOT_ERR_LOST, true},
-        {702, INGOT_ERR_LOST, true}, {710, INGOT_ERR_LOST, true}, {714, INGOT_ERR_LOST, true},
-        {716, INGOT_ERR_LOST, true}, {719, INGOT_ERR_LOST, true}, {901, INGOT_ERR_CUDA, false},
-        {999, INGOT_ERR_CUDA, false}, {123456, INGOT_ERR_CUDA, false},
+static void cuda_errors_become_statuses(void **state) {
+    static const struct {
+        int error;
+        ingot_status status;
+        bool lost;
+    } cases[] = {
+        {0, INGOT_OK, false},
+        {1, INGOT_ERR_CUDA, false},
+        {2, INGOT_ERR_DEVICE_MEMORY, false},
+        {4, INGOT_ERR_CUDA, false},
+        {9, INGOT_ERR_CUDA, false},
+        {35, INGOT_ERR_NO_DEVICE, false},
+        {100, INGOT_ERR_NO_DEVICE, false},
+        {101, INGOT_ERR_NO_DEVICE, false},
+        {209, INGOT_ERR_NO_CODE, false},
+        {222, INGOT_ERR_NO_CODE, false},
+        {400, INGOT_ERR_CUDA, false},
+        {700, INGOT_ERR_LOST, true},
+        {702, INGOT_ERR_LOST, true},
+        {710, INGOT_ERR_LOST, true},
+        {714, INGOT_ERR_LOST, true},
+        {716, INGOT_ERR_LOST, true},
+        {719, INGOT_ERR_LOST, true},
+        {901, INGOT_ERR_CUDA, false},
+        {999, INGOT_ERR_CUDA, false},
+        {123456, INGOT_ERR_CUDA, false},
     };
 
     (void)state;
@@ -113,11 +124,13 @@ static void cuda_errors_become_statuses(void **state)
     assert_int_equal(cudaGetLastError(), cudaSuccess);
 }
 
-static void flags_are_read_by_value(void **state)
-{
-    static const struct { const char *value; bool on; } cases[] = {
-        {"", false}, {"0", false}, {"off", false}, {"OFF", false}, {"no", false}, {"False", false},
-        {"1", true}, {"on", true}, {"yes", true}, {"2", true},
+static void flags_are_read_by_value(void **state) {
+    static const struct {
+        const char *value;
+        bool on;
+    } cases[] = {
+        {"", false},      {"0", false}, {"off", false}, {"OFF", false}, {"no", false},
+        {"False", false}, {"1", true},  {"on", true},   {"yes", true},  {"2", true},
     };
 
     (void)state;
@@ -133,8 +146,7 @@ static void flags_are_read_by_value(void **state)
 
 /* ---- devices */
 
-static void shared_memory_limits_are_made_usable(void **state)
-{
+static void shared_memory_limits_are_made_usable(void **state) {
     (void)state;
     assert_int_equal(ingot_clamp_shared(0), 48 * 1024);
     assert_int_equal(ingot_clamp_shared(1), 48 * 1024);
@@ -146,10 +158,9 @@ static void shared_memory_limits_are_made_usable(void **state)
     assert_int_equal(ingot_clamp_shared(256 * 1024 + 1), 48 * 1024);
 }
 
-static void devices_are_described(void **state)
-{
+static void devices_are_described(void **state) {
     ingot_device device;
-    int          count = -1;
+    int count = -1;
 
     (void)state;
     FAILS(ingot_device_count(NULL), INGOT_ERR_INVALID);
@@ -173,12 +184,11 @@ static void devices_are_described(void **state)
 
 /* ---- contexts */
 
-static void bad_options_are_refused(void **state)
-{
+static void bad_options_are_refused(void **state) {
     ingot_context_options options = INGOT_CONTEXT_OPTIONS;
-    ingot_allocator       half = {NULL, NULL, NULL};
-    ingot_context        *ctx = (ingot_context *)&options;
-    int                   count = 0;
+    ingot_allocator half = {NULL, NULL, NULL};
+    ingot_context *ctx = (ingot_context *)&options;
+    int count = 0;
 
     (void)state;
     FAILS(ingot_context_create(NULL, NULL), INGOT_ERR_INVALID);
@@ -207,8 +217,7 @@ static void bad_options_are_refused(void **state)
     ingot_context_destroy(ctx);
 }
 
-static void null_handles_are_accepted_or_refused(void **state)
-{
+static void null_handles_are_accepted_or_refused(void **state) {
     (void)state;
     ingot_context_destroy(NULL);
     ingot_buffer_destroy(NULL);
@@ -219,12 +228,11 @@ static void null_handles_are_accepted_or_refused(void **state)
     assert_string_not_equal(ingot_error(NULL), "");
 }
 
-static void contexts_live_and_die(void **state)
-{
-    char                  lines[4096] = "";
+static void contexts_live_and_die(void **state) {
+    char lines[4096] = "";
     ingot_context_options options = INGOT_CONTEXT_OPTIONS;
-    ingot_context        *ctx = NULL;
-    size_t                in_use = 1, held = 1;
+    ingot_context *ctx = NULL;
+    size_t in_use = 1, held = 1;
 
     (void)state;
     options.log = collect;
@@ -245,12 +253,11 @@ static void contexts_live_and_die(void **state)
     assert_int_equal(cudaGetLastError(), cudaSuccess);
 }
 
-static void a_callers_stream_stays_the_callers(void **state)
-{
+static void a_callers_stream_stays_the_callers(void **state) {
     ingot_context_options options = INGOT_CONTEXT_OPTIONS;
-    ingot_context        *ctx = NULL;
-    cudaStream_t          stream = NULL, foreign = NULL;
-    int                   count = 0;
+    ingot_context *ctx = NULL;
+    cudaStream_t stream = NULL, foreign = NULL;
+    int count = 0;
 
     (void)state;
     assert_int_equal(cudaSetDevice(0), cudaSuccess);
@@ -272,12 +279,11 @@ static void a_callers_stream_stays_the_callers(void **state)
     assert_int_equal(cudaSetDevice(0), cudaSuccess);
 }
 
-static void the_current_device_is_restored(void **state)
-{
+static void the_current_device_is_restored(void **state) {
     ingot_context_options options = INGOT_CONTEXT_OPTIONS;
-    ingot_context        *ctx = NULL;
-    ingot_device          device;
-    int                   count = 0, current = -1;
+    ingot_context *ctx = NULL;
+    ingot_device device;
+    int count = 0, current = -1;
 
     (void)state;
     OK(ingot_device_count(&count));
@@ -297,15 +303,14 @@ static void the_current_device_is_restored(void **state)
 /* ---- launches */
 
 /* One q4_0 block of scale 1, codes 0..15 twice, through DEQUANT to f32. */
-static void check_dequant(ingot_context *ctx)
-{
-    const struct ingot_kernel *kernel = ingot_find_exact(ctx->table, INGOT_FAMILY_DEQUANT, INGOT_TYPE_Q4_0,
-                                                         INGOT_TYPE_F32);
-    unsigned char              block[18] = {0x00, 0x3c};
-    float                      out[32];
-    const int64_t              ne = 32;
-    ingot_tensor               x, y;
-    ingot_buffer              *xb = NULL, *yb = NULL;
+static void check_dequant(ingot_context *ctx) {
+    const struct ingot_kernel *kernel =
+        ingot_find_exact(ctx->table, INGOT_FAMILY_DEQUANT, INGOT_TYPE_Q4_0, INGOT_TYPE_F32);
+    unsigned char block[18] = {0x00, 0x3c};
+    float out[32];
+    const int64_t ne = 32;
+    ingot_tensor x, y;
+    ingot_buffer *xb = NULL, *yb = NULL;
 
     assert_non_null(kernel);
     for (int i = 0; i < 16; i++) block[2 + i] = (unsigned char)(i | (15 - i) << 4);
@@ -326,10 +331,9 @@ static void check_dequant(ingot_context *ctx)
     ingot_buffer_destroy(yb);
 }
 
-static void launches_run_and_fail_with_a_text(void **state)
-{
+static void launches_run_and_fail_with_a_text(void **state) {
     ingot_context *ctx = NULL;
-    char           lines[4096] = "";
+    char lines[4096] = "";
 
     (void)state;
     OK(ingot_context_create(NULL, &ctx));
@@ -357,8 +361,7 @@ static void launches_run_and_fail_with_a_text(void **state)
     ingot_context_destroy(ctx);
 }
 
-static void *work_in_a_thread(void *ok)
-{
+static void *work_in_a_thread(void *ok) {
     ingot_context *ctx = NULL;
 
     for (int i = 0; i < 10; i++) {
@@ -371,10 +374,9 @@ static void *work_in_a_thread(void *ok)
     return NULL;
 }
 
-static void contexts_run_in_threads(void **state)
-{
+static void contexts_run_in_threads(void **state) {
     pthread_t threads[4];
-    bool      ok[4] = {false};
+    bool ok[4] = {false};
 
     (void)state;
     for (int i = 0; i < 4; i++) assert_int_equal(pthread_create(&threads[i], NULL, work_in_a_thread, &ok[i]), 0);
@@ -385,14 +387,13 @@ static void contexts_run_in_threads(void **state)
 /* ---- failures */
 
 /* Everything that allocates, once; returns the first failure. */
-static ingot_status use_everything(const ingot_allocator *allocator)
-{
+static ingot_status use_everything(const ingot_allocator *allocator) {
     ingot_context_options options = INGOT_CONTEXT_OPTIONS;
-    ingot_context        *ctx = NULL;
-    ingot_buffer         *device = NULL, *pinned = NULL;
-    ingot_event          *event = NULL;
-    ingot_status          st = INGOT_OK;
-    void                 *a = NULL, *b = NULL;
+    ingot_context *ctx = NULL;
+    ingot_buffer *device = NULL, *pinned = NULL;
+    ingot_event *event = NULL;
+    ingot_status st = INGOT_OK;
+    void *a = NULL, *b = NULL;
 
     options.allocator = allocator;
     options.blas_workspace = 1 << 20;
@@ -415,10 +416,9 @@ done:
     return st;
 }
 
-static void every_allocation_may_fail(void **state)
-{
+static void every_allocation_may_fail(void **state) {
     struct failing_allocator count = failing_allocator_make(-1, false);
-    ingot_allocator          allocator = failing_allocator_of(&count);
+    ingot_allocator allocator = failing_allocator_of(&count);
 
     (void)state;
     OK(use_everything(&allocator));
@@ -433,28 +433,25 @@ static void every_allocation_may_fail(void **state)
             assert_true(failing.failures > 0);
             if (st == INGOT_OK && later == 0) continue; /* the pool tried a smaller chunk */
             assert_int_equal(st, failing.failed_kind == INGOT_MEMORY_HOST ? INGOT_ERR_HOST_MEMORY
-                                                                         : INGOT_ERR_DEVICE_MEMORY);
+                                                                          : INGOT_ERR_DEVICE_MEMORY);
         }
     }
     assert_int_equal(cudaGetLastError(), cudaSuccess);
 }
 
-static void *misaligned_alloc(void *user, ingot_memory kind, size_t bytes)
-{
+static void *misaligned_alloc(void *user, ingot_memory kind, size_t bytes) {
     char *ptr = failing_alloc(user, kind, bytes + 256);
 
     return ptr && kind == INGOT_MEMORY_DEVICE ? ptr + 64 : ptr;
 }
 
-static void misaligned_free(void *user, ingot_memory kind, void *ptr)
-{
+static void misaligned_free(void *user, ingot_memory kind, void *ptr) {
     failing_free(user, kind, kind == INGOT_MEMORY_DEVICE ? (char *)ptr - 64 : ptr);
 }
 
-static void a_misaligned_allocator_is_caught(void **state)
-{
+static void a_misaligned_allocator_is_caught(void **state) {
     struct failing_allocator inner = failing_allocator_make(-1, false);
-    const ingot_allocator    allocator = {misaligned_alloc, misaligned_free, &inner};
+    const ingot_allocator allocator = {misaligned_alloc, misaligned_free, &inner};
 
     (void)state;
     FAILS(use_everything(&allocator), INGOT_ERR_INVALID);
@@ -462,12 +459,11 @@ static void a_misaligned_allocator_is_caught(void **state)
 }
 
 /* A sticky error ends a context and its siblings on the device; after the last one is gone the device works again. */
-static void a_lost_context_is_dead_and_replaceable(void **state)
-{
+static void a_lost_context_is_dead_and_replaceable(void **state) {
     ingot_context *ctx = NULL, *sibling = NULL, *third = NULL;
-    ingot_buffer  *buffer = NULL, *none = NULL;
-    ingot_event   *event = NULL;
-    char           byte = 0;
+    ingot_buffer *buffer = NULL, *none = NULL;
+    ingot_event *event = NULL;
+    char byte = 0;
 
     (void)state;
     OK(ingot_context_create(NULL, &ctx));
@@ -496,16 +492,14 @@ static void a_lost_context_is_dead_and_replaceable(void **state)
 
 static ingot_context *left_over, *left_in_thread;
 
-static void *leave_in_thread(void *unused)
-{
+static void *leave_in_thread(void *unused) {
     (void)unused;
     (void)ingot_context_create(NULL, &left_in_thread);
     return NULL;
 }
 
 /* What `program leave` does: contexts are still there when main returns. */
-static int leave(void)
-{
+static int leave(void) {
     pthread_t thread;
 
     if (ingot_context_create(NULL, &left_over) != INGOT_OK) return 1;
@@ -514,10 +508,9 @@ static int leave(void)
     return left_in_thread ? 0 : 3;
 }
 
-static void a_process_may_end_without_destroying(void **state)
-{
-    char  output[256] = "";
-    int   out[2], status = -1;
+static void a_process_may_end_without_destroying(void **state) {
+    char output[256] = "";
+    int out[2], status = -1;
     pid_t child;
 
     (void)state;
@@ -541,8 +534,7 @@ static void a_process_may_end_without_destroying(void **state)
     assert_true(n == 0);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(statuses_have_names),
         cmocka_unit_test(texts_go_to_context_or_thread),

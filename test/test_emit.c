@@ -15,11 +15,11 @@ static const ingot_type F32 = INGOT_TYPE_F32, F16 = INGOT_TYPE_F16;
 /* Launches at once like ingot_compute, and keeps count. */
 struct counter {
     struct ingot_emitter em;
-    void                *blocks[8];
-    int                  block_count, launches, gemms;
-    size_t               bytes;
-    int64_t              grid;   /* of the last launch */
-    const char          *symbol; /* likewise */
+    void *blocks[8];
+    int block_count, launches, gemms;
+    size_t bytes;
+    int64_t grid;       /* of the last launch */
+    const char *symbol; /* likewise */
 };
 
 static ingot_status count_scratch(struct ingot_emitter *em, size_t bytes, void **out) {
@@ -76,15 +76,16 @@ static void same_bytes(struct tensor *a, struct tensor *b, const char *what) {
     tensor_download(a), tensor_download(b);
     const size_t bytes = ingot_tensor_size(&a->t);
     assert_int_equal(bytes, ingot_tensor_size(&b->t));
-    if (memcmp(tensor_at(a, 0, 0, 0, 0), tensor_at(b, 0, 0, 0, 0), bytes) != 0) check_fail("%s: the bytes differ", what);
+    if (memcmp(tensor_at(a, 0, 0, 0, 0), tensor_at(b, 0, 0, 0, 0), bytes) != 0)
+        check_fail("%s: the bytes differ", what);
 }
 
 /* The call, also rounding to q8, with dst and without, against the call followed by QUANTIZE. */
 static void check_q8_out(struct ingot_call call, int64_t k, int64_t ne1, int64_t ne2, int64_t ne3) {
-    const char        *name = ingot_op_name((ingot_op)call.op);
-    struct tensor     *plain = result_new(k, ne1, ne2, ne3), *fused = result_new(k, ne1, ne2, ne3);
-    struct tensor     *q8[3] = {q8_new(plain), q8_new(plain), q8_new(plain)};
-    struct ingot_call  quantize = {.op = INGOT_OP_QUANTIZE, .src = {&plain->t}, .want_q8_out = true};
+    const char *name = ingot_op_name((ingot_op)call.op);
+    struct tensor *plain = result_new(k, ne1, ne2, ne3), *fused = result_new(k, ne1, ne2, ne3);
+    struct tensor *q8[3] = {q8_new(plain), q8_new(plain), q8_new(plain)};
+    struct ingot_call quantize = {.op = INGOT_OP_QUANTIZE, .src = {&plain->t}, .want_q8_out = true};
 
     call.dst = &plain->t;
     emit(&call, false);
@@ -105,9 +106,11 @@ static void check_q8_out(struct ingot_call call, int64_t k, int64_t ne1, int64_t
 static void results_rounded_on_the_way(void **state) {
     (void)state;
     for (int64_t k = 32; k <= 1184; k = k * 3 - 32) {
-        struct tensor    *x = random_new(F32, k, 5, 2, 3), *up = random_new(F32, k, 5, 2, 3), *mul = random_new(F32, k, 1, 1, 1);
-        struct tensor    *halves = random_new(F32, 2 * k, 3, 1, 1);
-        struct ingot_call norm = {.op = INGOT_OP_RMS_NORM, .src = {&x->t}}, glu = {.op = INGOT_OP_SWIGLU, .src = {&x->t, &up->t}};
+        struct tensor *x = random_new(F32, k, 5, 2, 3), *up = random_new(F32, k, 5, 2, 3),
+                      *mul = random_new(F32, k, 1, 1, 1);
+        struct tensor *halves = random_new(F32, 2 * k, 3, 1, 1);
+        struct ingot_call norm = {.op = INGOT_OP_RMS_NORM, .src = {&x->t}},
+                          glu = {.op = INGOT_OP_SWIGLU, .src = {&x->t, &up->t}};
         struct ingot_call split = {.op = INGOT_OP_SWIGLU, .src = {&halves->t}};
         check_q8_out(norm, k, 5, 2, 3);
         norm.mul = &mul->t;
@@ -117,7 +120,8 @@ static void results_rounded_on_the_way(void **state) {
         check_release();
     }
     for (int64_t d = 32; d <= 256; d *= 2) {
-        struct tensor    *q = random_new(F32, d, 3, 6, 2), *k = random_new(F16, d, 9, 2, 2), *v = random_new(F16, d, 9, 2, 2);
+        struct tensor *q = random_new(F32, d, 3, 6, 2), *k = random_new(F16, d, 9, 2, 2),
+                      *v = random_new(F16, d, 9, 2, 2);
         struct ingot_call attention = {.op = INGOT_OP_ATTENTION, .src = {&q->t, &k->t, &v->t}};
         attention.params.params.attention = (ingot_attention_params){0.1f, 1};
         check_q8_out(attention, d, 6, 3, 2);
@@ -156,10 +160,11 @@ static void products_with_sums(void **state) {
     for (int t = 0; t < COUNT(types); t++)
         for (int64_t n = 1; n <= 8; n += n == 1 ? 2 : 5) {
             if (!check_in_build(types[t])) continue;
-            struct tensor    *a = random_new(types[t], 256, 19, 2, 1), *b = random_new(F32, 256, n, 2, 1);
-            struct tensor    *add = random_new(F32, 19, n, 2, 1), *y = result_new(19, n, 2, 1), *z = result_new(19, n, 2, 1);
-            struct tensor    *q8 = q8_new(b);
-            ingot_tensor      no_floats = b->t;
+            struct tensor *a = random_new(types[t], 256, 19, 2, 1), *b = random_new(F32, 256, n, 2, 1);
+            struct tensor *add = random_new(F32, 19, n, 2, 1), *y = result_new(19, n, 2, 1),
+                          *z = result_new(19, n, 2, 1);
+            struct tensor *q8 = q8_new(b);
+            ingot_tensor no_floats = b->t;
             struct ingot_call call = {.op = INGOT_OP_MUL_MAT, .dst = &y->t, .src = {&a->t, &b->t}};
             assert_true(ingot_mul_mat_takes_add(check_context(), &call));
             emit(&call, false);
@@ -172,7 +177,9 @@ static void products_with_sums(void **state) {
             emit(&call, false);
             check_result(z, ref, 0.0, "product and sum");
             if (ingot_mul_mat_wants_q8(check_context(), &call)) {
-                struct ingot_call quantize = {.op = INGOT_OP_QUANTIZE, .src = {&b->t}, .want_q8_out = true,
+                struct ingot_call quantize = {.op = INGOT_OP_QUANTIZE,
+                                              .src = {&b->t},
+                                              .want_q8_out = true,
                                               .q8_out = ingot_q8_at(q8->t.data, &b->t)};
                 emit(&quantize, false);
                 no_floats.data = NULL;
@@ -194,17 +201,20 @@ static void repeats_are_folded(void **state) {
     (void)state;
     struct {
         int64_t a2, a3, n, b2, b3;
-        int     tile;
-    } cases[] = {{1, 1, 2, 4, 1, 8}, {1, 1, 1, 2, 1, 2}, {1, 1, 1, 2, 2, 4}, {2, 1, 1, 8, 1, 4}, {2, 1, 3, 2, 1, 4}, {1, 1, 1, 1, 7, 8}};
+        int tile;
+    } cases[] = {{1, 1, 2, 4, 1, 8}, {1, 1, 1, 2, 1, 2}, {1, 1, 1, 2, 2, 4},
+                 {2, 1, 1, 8, 1, 4}, {2, 1, 3, 2, 1, 4}, {1, 1, 1, 1, 7, 8}};
     for (int i = 0; i < COUNT(cases); i++) {
-        struct tensor *a = random_new(F16, 64, 16, cases[i].a2, cases[i].a3), *b = random_new(F32, 64, cases[i].n, cases[i].b2, cases[i].b3);
+        struct tensor *a = random_new(F16, 64, 16, cases[i].a2, cases[i].a3),
+                      *b = random_new(F32, 64, cases[i].n, cases[i].b2, cases[i].b3);
         struct tensor *y = result_new(16, cases[i].n, cases[i].b2, cases[i].b3);
-        struct ingot_call    call = {.op = INGOT_OP_MUL_MAT, .dst = &y->t, .src = {&a->t, &b->t}};
+        struct ingot_call call = {.op = INGOT_OP_MUL_MAT, .dst = &y->t, .src = {&a->t, &b->t}};
         const struct counter c = emit(&call, false);
-        char                 tile[32];
+        char tile[32];
         snprintf(tile, sizeof tile, "ingot_mmvf_f16_n%d_", cases[i].tile);
         if (c.launches != 1 || strncmp(c.symbol, tile, strlen(tile)) != 0 || c.grid != cases[i].a2 * cases[i].a3)
-            check_fail("case %d: %d launches, the last %s with %d blocks; expected one of %s", i, c.launches, c.symbol, (int)c.grid, tile);
+            check_fail("case %d: %d launches, the last %s with %d blocks; expected one of %s", i, c.launches, c.symbol,
+                       (int)c.grid, tile);
         check_release();
     }
 }
@@ -214,28 +224,31 @@ static void scratch_does_not_depend_on_data(void **state) {
     (void)state;
     const ingot_type a_types[] = {F32, F16, INGOT_TYPE_BF16, INGOT_TYPE_Q8_0, INGOT_TYPE_Q6_K};
     const ingot_type b_types[] = {F32, F16, INGOT_TYPE_BF16};
-    const struct layout layouts[] = {{{0}, {0}, 0}, {{1, 1, 1, 0}, {0, 1, 2, 3}, 4}, {{0}, {1, 0, 2, 3}, 0}, {{0}, {0, 2, 1, 3}, 0}};
+    const struct layout layouts[] = {
+        {{0}, {0}, 0}, {{1, 1, 1, 0}, {0, 1, 2, 3}, 4}, {{0}, {1, 0, 2, 3}, 0}, {{0}, {0, 2, 1, 3}, 0}};
     for (int t = 0; t < COUNT(a_types) * COUNT(b_types) * 2; t++)
         for (int l = 0; l < COUNT(layouts) * COUNT(layouts); l++)
             for (int64_t n = 1; n <= 12; n += 11) {
-                const ingot_type     a_type = a_types[t / 2 / COUNT(b_types)], b_type = b_types[t / 2 % COUNT(b_types)];
+                const ingot_type a_type = a_types[t / 2 / COUNT(b_types)], b_type = b_types[t / 2 % COUNT(b_types)];
                 const struct layout *other = &layouts[l % COUNT(layouts)], *for_a = &layouts[l / COUNT(layouts)];
                 if (!check_in_build(a_type) || (check_is_block(a_type) && for_a->order[0] == 1)) continue;
-                struct tensor *a = tensor_new(a_type, 256, 4, 2, 1, for_a), *b = tensor_new(b_type, 256, n, 4, 1, other);
+                struct tensor *a = tensor_new(a_type, 256, 4, 2, 1, for_a),
+                              *b = tensor_new(b_type, 256, n, 4, 1, other);
                 struct tensor *y = tensor_new(F32, 4, n, 4, 1, other);
                 tensor_fill_random(a, -1.0, 1.0), tensor_fill_random(b, -1.0, 1.0);
                 tensor_upload(a), tensor_upload(b), tensor_upload(y);
                 struct ingot_call call = {.op = INGOT_OP_MUL_MAT, .dst = &y->t, .src = {&a->t, &b->t}};
                 call.params.params.mul_mat.prec = (ingot_prec)(t % 2);
                 const struct counter bound = emit(&call, false);
-                ingot_tensor         bare[3] = {a->t, b->t, y->t};
+                ingot_tensor bare[3] = {a->t, b->t, y->t};
                 for (int i = 0; i < 3; i++) bare[i].data = NULL;
                 call.src[0] = &bare[0], call.src[1] = &bare[1], call.dst = &bare[2];
                 const struct counter dry = emit(&call, true);
                 if (dry.bytes != bound.bytes || dry.launches != bound.launches || dry.gemms != bound.gemms)
-                    check_fail("%s x %s, n=%d, layouts %d: %zu bytes, %d launches dry; %zu bytes, %d launches with data",
-                               ingot_type_name(a_type), ingot_type_name(b_type), (int)n, l, dry.bytes, dry.launches, bound.bytes,
-                               bound.launches);
+                    check_fail(
+                        "%s x %s, n=%d, layouts %d: %zu bytes, %d launches dry; %zu bytes, %d launches with data",
+                        ingot_type_name(a_type), ingot_type_name(b_type), (int)n, l, dry.bytes, dry.launches,
+                        bound.bytes, bound.launches);
                 check_release();
             }
 }
@@ -246,14 +259,17 @@ static void gemms_are_batched(void **state) {
     if (check_context()->blas == NULL) skip();
     struct {
         int64_t a2, a3, b2, b3;
-        int     gemms;
-    } cases[] = {{1, 1, 1, 1, 1}, {4, 1, 4, 1, 1}, {1, 1, 4, 3, 1}, {4, 3, 4, 3, 1}, {2, 1, 8, 1, 1}, {2, 1, 2, 3, 3}, {1, 3, 1, 3, 1}};
+        int gemms;
+    } cases[] = {{1, 1, 1, 1, 1}, {4, 1, 4, 1, 1}, {1, 1, 4, 3, 1}, {4, 3, 4, 3, 1},
+                 {2, 1, 8, 1, 1}, {2, 1, 2, 3, 3}, {1, 3, 1, 3, 1}};
     for (int i = 0; i < COUNT(cases); i++) {
-        struct tensor *a = random_new(F16, 64, 16, cases[i].a2, cases[i].a3), *b = random_new(F16, 64, 24, cases[i].b2, cases[i].b3);
+        struct tensor *a = random_new(F16, 64, 16, cases[i].a2, cases[i].a3),
+                      *b = random_new(F16, 64, 24, cases[i].b2, cases[i].b3);
         struct tensor *y = result_new(16, 24, cases[i].b2, cases[i].b3);
-        struct ingot_call    call = {.op = INGOT_OP_MUL_MAT, .dst = &y->t, .src = {&a->t, &b->t}};
+        struct ingot_call call = {.op = INGOT_OP_MUL_MAT, .dst = &y->t, .src = {&a->t, &b->t}};
         const struct counter c = emit(&call, false);
-        if (c.gemms != cases[i].gemms || c.launches != 0) check_fail("case %d: %d GEMMs and %d launches, expected %d GEMMs", i, c.gemms, c.launches, cases[i].gemms);
+        if (c.gemms != cases[i].gemms || c.launches != 0)
+            check_fail("case %d: %d GEMMs and %d launches, expected %d GEMMs", i, c.gemms, c.launches, cases[i].gemms);
         check_release();
     }
 }
@@ -274,8 +290,12 @@ static void grids_end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CHECK_TEST(results_rounded_on_the_way), CHECK_TEST(norm_times_a_row),                CHECK_TEST(products_with_sums),
-        CHECK_TEST(repeats_are_folded),         CHECK_TEST(scratch_does_not_depend_on_data), CHECK_TEST(gemms_are_batched),
+        CHECK_TEST(results_rounded_on_the_way),
+        CHECK_TEST(norm_times_a_row),
+        CHECK_TEST(products_with_sums),
+        CHECK_TEST(repeats_are_folded),
+        CHECK_TEST(scratch_does_not_depend_on_data),
+        CHECK_TEST(gemms_are_batched),
         CHECK_TEST(grids_end),
     };
     return check_main("emit", tests, COUNT(tests));

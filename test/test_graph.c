@@ -5,24 +5,21 @@
 
 /* ---- building */
 
-static void check_tensor(const ingot_tensor *t, ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3)
-{
+static void check_tensor(const ingot_tensor *t, ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3) {
     assert_non_null(t);
     assert_int_equal(t->type, type);
     const int64_t ne[4] = {ne0, ne1, ne2, ne3};
     assert_memory_equal(t->ne, ne, sizeof ne);
 }
 
-static ingot_tensor *plain(ingot_graph *g, ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3)
-{
+static ingot_tensor *plain(ingot_graph *g, ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3) {
     ingot_tensor t;
     assert_int_equal(ingot_tensor_init(&t, type, 4, (int64_t[]){ne0, ne1, ne2, ne3}, NULL), INGOT_OK);
     return ingot_leaf(g, &t);
 }
 
-static void graph_shapes(void **state)
-{
-    struct rig  *r = rig_open(true, true);
+static void graph_shapes(void **state) {
+    struct rig *r = rig_open(true, true);
     ingot_graph *g = NULL;
     (void)state;
     RIG_OK(r, ingot_graph_create(r->ctx, &g));
@@ -57,59 +54,123 @@ static void graph_shapes(void **state)
 }
 
 /* One misuse of each builder: what it says, and that the plan says it again. */
-static void misuse(int number, ingot_graph *g, ingot_tensor *stranger)
-{
+static void misuse(int number, ingot_graph *g, ingot_tensor *stranger) {
     ingot_tensor *f = plain(g, INGOT_TYPE_F32, 64, 3, 2, 1), *s = plain(g, INGOT_TYPE_F32, 63, 3, 2, 1);
     ingot_tensor *ids = plain(g, INGOT_TYPE_I32, 5, 1, 1, 1), *w = plain(g, INGOT_TYPE_Q4_0, 64, 10, 1, 1), bad = *f;
     ingot_tensor *k = plain(g, INGOT_TYPE_F16, 32, 9, 2, 1);
     switch (number) {
-    case 0: ingot_get_rows(g, f, f); break;
-    case 1: ingot_set_rows(g, f, s, ids); break;
-    case 2: ingot_cpy(g, f, s); break;
-    case 3: ingot_cast(g, f, INGOT_TYPE_Q4_0); break;
-    case 4: ingot_cont(g, ids); break;
-    case 5: ingot_add(g, f, s); break;
-    case 6: ingot_mul(g, s, f); break;
-    case 7: ingot_rms_norm(g, ids, 0); break;
-    case 8: ingot_rope(g, f, ids, NULL, NULL); break;
-    case 9: ingot_silu(g, ids); break;
-    case 10: ingot_swiglu(g, f, s); break;
-    case 11: ingot_soft_max(g, f, ids, 1); break;
-    case 12: ingot_mul_mat(g, w, s, INGOT_PREC_DEFAULT); break;
-    case 13: ingot_attention(g, f, k, k, NULL, NULL); break;
-    case 14: ingot_attention(g, f, k, k, NULL, &attention); break;
-    case 15: ingot_view(g, f, 2, (int64_t[]){64, 6}, (size_t[]){0, 256}, 256); break;
-    case 16: ingot_view(g, f, 1, (int64_t[]){4}, NULL, 2); break;
-    case 17: ingot_reshape(g, f, 1, (int64_t[]){65}); break;
-    case 18: ingot_reshape(g, ingot_permute(g, f, 1, 0, 2, 3), 1, (int64_t[]){384}); break;
-    case 19: ingot_permute(g, f, 0, 1, 1, 3); break;
-    case 20: ingot_permute(g, w, 1, 0, 2, 3); break;
-    case 21: bad.ne[1] = -1; ingot_leaf(g, &bad); break;
-    case 22: bad.type = INGOT_TYPE_Q4_0; bad.ne[0] = 65; ingot_weight(g, &bad); break;
-    case 23: bad.ne[1] = (int64_t)1 << 40; bad.nb[1] = (size_t)1 << 40; ingot_leaf(g, &bad); break;
-    case 24: ingot_leaf(g, NULL); break;
-    case 25: ingot_silu(g, stranger); break;
-    case 26: ingot_add(g, f, NULL); break;
-    case 27: ingot_cpy(g, f, ingot_weight(g, &bad)); break;
-    case 28: ingot_output(g, NULL); break;
-    default: ingot_view(g, f, 5, (int64_t[]){1, 1, 1, 1, 1}, (size_t[]){4, 4, 4, 4, 4}, 0); break;
+    case 0:
+        ingot_get_rows(g, f, f);
+        break;
+    case 1:
+        ingot_set_rows(g, f, s, ids);
+        break;
+    case 2:
+        ingot_cpy(g, f, s);
+        break;
+    case 3:
+        ingot_cast(g, f, INGOT_TYPE_Q4_0);
+        break;
+    case 4:
+        ingot_cont(g, ids);
+        break;
+    case 5:
+        ingot_add(g, f, s);
+        break;
+    case 6:
+        ingot_mul(g, s, f);
+        break;
+    case 7:
+        ingot_rms_norm(g, ids, 0);
+        break;
+    case 8:
+        ingot_rope(g, f, ids, NULL, NULL);
+        break;
+    case 9:
+        ingot_silu(g, ids);
+        break;
+    case 10:
+        ingot_swiglu(g, f, s);
+        break;
+    case 11:
+        ingot_soft_max(g, f, ids, 1);
+        break;
+    case 12:
+        ingot_mul_mat(g, w, s, INGOT_PREC_DEFAULT);
+        break;
+    case 13:
+        ingot_attention(g, f, k, k, NULL, NULL);
+        break;
+    case 14:
+        ingot_attention(g, f, k, k, NULL, &attention);
+        break;
+    case 15:
+        ingot_view(g, f, 2, (int64_t[]){64, 6}, (size_t[]){0, 256}, 256);
+        break;
+    case 16:
+        ingot_view(g, f, 1, (int64_t[]){4}, NULL, 2);
+        break;
+    case 17:
+        ingot_reshape(g, f, 1, (int64_t[]){65});
+        break;
+    case 18:
+        ingot_reshape(g, ingot_permute(g, f, 1, 0, 2, 3), 1, (int64_t[]){384});
+        break;
+    case 19:
+        ingot_permute(g, f, 0, 1, 1, 3);
+        break;
+    case 20:
+        ingot_permute(g, w, 1, 0, 2, 3);
+        break;
+    case 21:
+        bad.ne[1] = -1;
+        ingot_leaf(g, &bad);
+        break;
+    case 22:
+        bad.type = INGOT_TYPE_Q4_0;
+        bad.ne[0] = 65;
+        ingot_weight(g, &bad);
+        break;
+    case 23:
+        bad.ne[1] = (int64_t)1 << 40;
+        bad.nb[1] = (size_t)1 << 40;
+        ingot_leaf(g, &bad);
+        break;
+    case 24:
+        ingot_leaf(g, NULL);
+        break;
+    case 25:
+        ingot_silu(g, stranger);
+        break;
+    case 26:
+        ingot_add(g, f, NULL);
+        break;
+    case 27:
+        ingot_cpy(g, f, ingot_weight(g, &bad));
+        break;
+    case 28:
+        ingot_output(g, NULL);
+        break;
+    default:
+        ingot_view(g, f, 5, (int64_t[]){1, 1, 1, 1, 1}, (size_t[]){4, 4, 4, 4, 4}, 0);
+        break;
     }
 }
 
-static void graph_misuse(void **state)
-{
-    static const char *const names[] = {"get_rows", "set_rows", "cpy", "cpy", "cpy", "add", "mul", "rms_norm", "rope",
-        "silu", "swiglu", "soft_max", "mul_mat", "attention", "attention", "view", "view", "reshape", "reshape",
-        "permute", "permute", "leaf", "weight", "leaf", "leaf", "silu", "add", "weight", "output", "view"};
-    struct rig  *r = rig_open(true, true);
+static void graph_misuse(void **state) {
+    static const char *const names[] = {
+        "get_rows", "set_rows", "cpy",     "cpy",       "cpy",       "add",  "mul",  "rms_norm", "rope",    "silu",
+        "swiglu",   "soft_max", "mul_mat", "attention", "attention", "view", "view", "reshape",  "reshape", "permute",
+        "permute",  "leaf",     "weight",  "leaf",      "leaf",      "silu", "add",  "weight",   "output",  "view"};
+    struct rig *r = rig_open(true, true);
     ingot_graph *other = NULL;
     (void)state;
     RIG_OK(r, ingot_graph_create(r->ctx, &other));
     ingot_tensor *stranger = plain(other, INGOT_TYPE_F32, 64, 1, 1, 1);
     for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++) {
-        ingot_graph    *g = NULL;
+        ingot_graph *g = NULL;
         ingot_plan_info info;
-        char            first[INGOT_ERROR_TEXT];
+        char first[INGOT_ERROR_TEXT];
         RIG_OK(r, ingot_graph_create(r->ctx, &g));
         misuse(i, g, stranger);
         snprintf(first, sizeof first, "%s", ingot_error(r->ctx));
@@ -131,10 +192,9 @@ static void graph_misuse(void **state)
 
 /* ---- plans */
 
-static void graph_plan_rules(void **state)
-{
-    struct rig     *r = rig_open(true, true);
-    struct layer    l;
+static void graph_plan_rules(void **state) {
+    struct rig *r = rig_open(true, true);
+    struct layer l;
     ingot_plan_info a, b;
     (void)state;
     layer_make(r, &l, 2);
@@ -145,7 +205,7 @@ static void graph_plan_rules(void **state)
     RIG_OK(r, ingot_graph_plan(l.g, NULL, &b));
     assert_true(rig_same_info(&a, &b));
     assert_int_equal(a.nodes, 14);
-    assert_int_equal(a.fused, 3); /* norm * row, and two residuals */
+    assert_int_equal(a.fused, 3);             /* norm * row, and two residuals */
     assert_int_equal(a.launches, 14 - 3 - 0); /* every rounding is done by a producer */
     assert_true(a.arena_bytes < a.naive_bytes);
     /* too late to add, but the plan stays good */
@@ -157,10 +217,9 @@ static void graph_plan_rules(void **state)
     rig_close(r);
 }
 
-static void graph_measure(void **state)
-{
-    struct rig     *r = rig_open(true, true);
-    struct layer    l;
+static void graph_measure(void **state) {
+    struct rig *r = rig_open(true, true);
+    struct layer l;
     ingot_plan_info measured, planned;
     (void)state;
     layer_make(r, &l, 2);
@@ -177,16 +236,15 @@ static void graph_measure(void **state)
     rig_close(r);
 }
 
-static void graph_callers_arena(void **state)
-{
-    struct rig        *r = rig_open(true, true);
-    struct layer       l;
-    ingot_plan_info    info;
+static void graph_callers_arena(void **state) {
+    struct rig *r = rig_open(true, true);
+    struct layer l;
+    ingot_plan_info info;
     ingot_plan_options options = {.size = sizeof options, .measure = 1};
     (void)state;
     layer_make(r, &l, 1);
     RIG_OK(r, ingot_graph_plan(l.g, &options, &info));
-    size_t       need = info.arena_bytes;
+    size_t need = info.arena_bytes;
     ingot_tensor arena = rig_tensor(r, INGOT_TYPE_I8, (int64_t)need + 512, 1, 1, 1);
     options = (ingot_plan_options){sizeof options, arena.data, need - 1, 0};
     memset(&info, 0, sizeof info);
@@ -209,9 +267,8 @@ static void graph_callers_arena(void **state)
     rig_close(r);
 }
 
-static void graph_null_and_overlapping_weights(void **state)
-{
-    struct rig  *r = rig_open(true, true);
+static void graph_null_and_overlapping_weights(void **state) {
+    struct rig *r = rig_open(true, true);
     ingot_graph *g = NULL;
     ingot_tensor w = rig_tensor(r, INGOT_TYPE_F32, 8, 8, 1, 1), x = rig_tensor(r, INGOT_TYPE_F32, 8, 1, 1, 1);
     (void)state;
@@ -229,10 +286,9 @@ static void graph_null_and_overlapping_weights(void **state)
     rig_close(r);
 }
 
-static void graph_empty(void **state)
-{
-    struct rig     *r = rig_open(true, true);
-    ingot_graph    *g = NULL;
+static void graph_empty(void **state) {
+    struct rig *r = rig_open(true, true);
+    ingot_graph *g = NULL;
     ingot_plan_info info;
     (void)state;
     for (int way = 0; way < 2; way++) {
@@ -244,7 +300,7 @@ static void graph_empty(void **state)
         ingot_graph_destroy(g);
     }
     RIG_OK(r, ingot_graph_create(r->ctx, &g));
-    ingot_tensor  w = rig_tensor(r, INGOT_TYPE_Q4_0, 64, 4, 1, 1);
+    ingot_tensor w = rig_tensor(r, INGOT_TYPE_Q4_0, 64, 4, 1, 1);
     ingot_tensor *x = ingot_rms_norm(g, plain(g, INGOT_TYPE_F32, 64, 0, 1, 1), 0);
     ingot_output(g, ingot_mul_mat(g, ingot_weight(g, &w), x, INGOT_PREC_DEFAULT));
     RIG_OK(r, ingot_graph_plan(g, NULL, &info));
@@ -254,15 +310,10 @@ static void graph_empty(void **state)
     rig_close(r);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
-        CHECK_TEST(graph_shapes),
-        CHECK_TEST(graph_misuse),
-        CHECK_TEST(graph_plan_rules),
-        CHECK_TEST(graph_measure),
-        CHECK_TEST(graph_callers_arena),
-        CHECK_TEST(graph_null_and_overlapping_weights),
+        CHECK_TEST(graph_shapes),  CHECK_TEST(graph_misuse),        CHECK_TEST(graph_plan_rules),
+        CHECK_TEST(graph_measure), CHECK_TEST(graph_callers_arena), CHECK_TEST(graph_null_and_overlapping_weights),
         CHECK_TEST(graph_empty),
     };
     return check_main("graph", tests, sizeof tests / sizeof tests[0]);

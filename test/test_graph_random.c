@@ -11,23 +11,22 @@ enum { WIDTH = 64, HEAD = 32, CACHE_ROWS = 8, MAX_VALUES = 256 };
 
 struct val {
     ingot_tensor *g; /* in the graph */
-    ingot_tensor  e; /* computed at once */
+    ingot_tensor e;  /* computed at once */
 };
 
 struct play {
-    struct rig   *r;
-    ingot_graph  *g;
-    int           n;                 /* columns */
-    struct val    pool[MAX_VALUES];  /* [WIDTH, n] f32 */
-    int           count;
-    struct val    leaves[16];        /* with the data they start with */
+    struct rig *r;
+    ingot_graph *g;
+    int n;                       /* columns */
+    struct val pool[MAX_VALUES]; /* [WIDTH, n] f32 */
+    int count;
+    struct val leaves[16]; /* with the data they start with */
     unsigned char *start[16];
-    int           leaf_count;
-    struct val    row, wq, wq2, wf, wh, cache, ids, pos, len;
+    int leaf_count;
+    struct val row, wq, wq2, wf, wh, cache, ids, pos, len;
 };
 
-static struct val leaf(struct play *p, ingot_tensor t, bool weight)
-{
+static struct val leaf(struct play *p, ingot_tensor t, bool weight) {
     struct val v = {.e = rig_twin(p->r, &t)};
     v.g = weight ? ingot_weight(p->g, &t) : ingot_leaf(p->g, &t);
     if (!weight) {
@@ -38,8 +37,7 @@ static struct val leaf(struct play *p, ingot_tensor t, bool weight)
 }
 
 /* The node of both worlds: the graph made `g`; the same is computed into memory of its own. */
-static struct val made(struct play *p, ingot_tensor *g, ingot_node node)
-{
+static struct val made(struct play *p, ingot_tensor *g, ingot_node node) {
     struct val v = {.g = g};
     if (!g) check_fail("building: %s", ingot_error(p->r->ctx));
     v.e = rig_tensor(p->r, g->type, g->ne[0], g->ne[1], g->ne[2], g->ne[3]);
@@ -47,141 +45,156 @@ static struct val made(struct play *p, ingot_tensor *g, ingot_node node)
     return v;
 }
 
-static struct val viewed(struct val of, ingot_tensor *g, size_t offset)
-{
+static struct val viewed(struct val of, ingot_tensor *g, size_t offset) {
     struct val v = {.g = g, .e = *g};
     v.e.data = (char *)of.e.data + offset;
     return v;
 }
 
-static struct val any(struct play *p)
-{
+static struct val any(struct play *p) {
     int recent = p->count > 6 && rig_below(p->r, 3) ? 6 : p->count;
     return p->pool[p->count - 1 - rig_below(p->r, recent)];
 }
 
-static void keep(struct play *p, struct val v)
-{
+static void keep(struct play *p, struct val v) {
     if (p->count < MAX_VALUES) p->pool[p->count++] = v;
     if (rig_below(p->r, 6) == 0) ingot_output(p->g, v.g);
 }
 
 /* ---- nodes */
 
-static struct val two(struct play *p, ingot_op op, struct val a, struct val b)
-{
+static struct val two(struct play *p, ingot_op op, struct val a, struct val b) {
     ingot_tensor *g = op == INGOT_OP_ADD   ? ingot_add(p->g, a.g, b.g)
                       : op == INGOT_OP_MUL ? ingot_mul(p->g, a.g, b.g)
                                            : ingot_swiglu(p->g, a.g, b.g);
     return made(p, g, (ingot_node){.op = op, .src = {&a.e, &b.e}});
 }
 
-static struct val norm(struct play *p, struct val a)
-{
+static struct val norm(struct play *p, struct val a) {
     return made(p, ingot_rms_norm(p->g, a.g, 1e-5f),
                 (ingot_node){.op = INGOT_OP_RMS_NORM, .src = {&a.e}, .params.rms_norm = {1e-5f}});
 }
 
-static struct val product(struct play *p, struct val w, struct val x)
-{
+static struct val product(struct play *p, struct val w, struct val x) {
     return made(p, ingot_mul_mat(p->g, w.g, x.g, INGOT_PREC_DEFAULT),
                 (ingot_node){.op = INGOT_OP_MUL_MAT, .src = {&w.e, &x.e}});
 }
 
-static void overwrite(struct play *p, struct val from, struct val to)
-{
+static void overwrite(struct play *p, struct val from, struct val to) {
     if (from.e.data == to.e.data) return;
     if (!ingot_cpy(p->g, from.g, to.g)) check_fail("cpy: %s", ingot_error(p->r->ctx));
     rig_compute(p->r, (ingot_node){.op = INGOT_OP_CPY, .src = {&from.e}}, to.e);
 }
 
 /* Column `j` as a view. */
-static struct val column(struct play *p, struct val a, int j)
-{
+static struct val column(struct play *p, struct val a, int j) {
     size_t offset = (size_t)j * WIDTH * 4;
     return viewed(a, ingot_view(p->g, a.g, 1, (int64_t[]){WIDTH}, NULL, offset), offset);
 }
 
-static struct val heads(struct play *p, struct val a)
-{
+static struct val heads(struct play *p, struct val a) {
     return viewed(a, ingot_reshape(p->g, a.g, 3, (int64_t[]){HEAD, WIDTH / HEAD, p->n}), 0);
 }
 
-static struct val flat(struct play *p, struct val a)
-{
+static struct val flat(struct play *p, struct val a) {
     return viewed(a, ingot_reshape(p->g, a.g, 2, (int64_t[]){WIDTH, p->n}), 0);
 }
 
-static struct val turned(struct play *p, struct val a)
-{
-    ingot_rope_params rope = {.mode = rig_below(p->r, 2) ? INGOT_ROPE_NEOX : INGOT_ROPE_NORMAL, .n_dims = HEAD,
-                              .freq_base = 10000, .freq_scale = 1, .attn_factor = 1, .beta_fast = 32, .beta_slow = 1};
-    struct val        h = heads(p, a);
-    ingot_node        node = {.op = INGOT_OP_ROPE, .src = {&h.e, &p->pos.e}, .params.rope = rope};
+static struct val turned(struct play *p, struct val a) {
+    ingot_rope_params rope = {.mode = rig_below(p->r, 2) ? INGOT_ROPE_NEOX : INGOT_ROPE_NORMAL,
+                              .n_dims = HEAD,
+                              .freq_base = 10000,
+                              .freq_scale = 1,
+                              .attn_factor = 1,
+                              .beta_fast = 32,
+                              .beta_slow = 1};
+    struct val h = heads(p, a);
+    ingot_node node = {.op = INGOT_OP_ROPE, .src = {&h.e, &p->pos.e}, .params.rope = rope};
     return flat(p, made(p, ingot_rope(p->g, h.g, p->pos.g, NULL, &rope), node));
 }
 
-static void store_rows(struct play *p, struct val a)
-{
+static void store_rows(struct play *p, struct val a) {
     if (!ingot_set_rows(p->g, p->cache.g, a.g, p->ids.g)) check_fail("set_rows: %s", ingot_error(p->r->ctx));
     rig_compute(p->r, (ingot_node){.op = INGOT_OP_SET_ROWS, .src = {&a.e, &p->ids.e}}, p->cache.e);
 }
 
-static struct val attend(struct play *p, struct val a)
-{
+static struct val attend(struct play *p, struct val a) {
     ingot_attention_params params = {.scale = 0.2f, .causal = rig_below(p->r, 2)};
-    struct val             h = heads(p, a), q = viewed(h, ingot_permute(p->g, h.g, 0, 2, 1, 3), 0);
-    const int64_t          ne[3] = {HEAD, CACHE_ROWS, WIDTH / HEAD};
-    const size_t           nb[3] = {0, WIDTH * 2, HEAD * 2};
-    struct val             k = viewed(p->cache, ingot_view(p->g, p->cache.g, 3, ne, nb, 0), 0);
-    ingot_node             node = {.op = INGOT_OP_ATTENTION, .src = {&q.e, &k.e, &k.e, &p->len.e},
-                                   .params.attention = params};
+    struct val h = heads(p, a), q = viewed(h, ingot_permute(p->g, h.g, 0, 2, 1, 3), 0);
+    const int64_t ne[3] = {HEAD, CACHE_ROWS, WIDTH / HEAD};
+    const size_t nb[3] = {0, WIDTH * 2, HEAD * 2};
+    struct val k = viewed(p->cache, ingot_view(p->g, p->cache.g, 3, ne, nb, 0), 0);
+    ingot_node node = {.op = INGOT_OP_ATTENTION, .src = {&q.e, &k.e, &k.e, &p->len.e}, .params.attention = params};
     return flat(p, made(p, ingot_attention(p->g, q.g, k.g, k.g, p->len.g, &params), node));
 }
 
-static struct val transposed(struct play *p, struct val a)
-{
+static struct val transposed(struct play *p, struct val a) {
     struct val t = viewed(a, ingot_permute(p->g, a.g, 1, 0, 2, 3), 0);
     struct val c = made(p, ingot_cont(p->g, t.g), (ingot_node){.op = INGOT_OP_CPY, .src = {&t.e}});
     return viewed(c, ingot_reshape(p->g, c.g, 2, (int64_t[]){WIDTH, p->n}), 0);
 }
 
-static struct val narrow(struct play *p, struct val a)
-{
+static struct val narrow(struct play *p, struct val a) {
     struct val wide = product(p, p->wq2, a);
     return made(p, ingot_swiglu(p->g, wide.g, NULL), (ingot_node){.op = INGOT_OP_SWIGLU, .src = {&wide.e}});
 }
 
-static void simple_node(struct play *p)
-{
+static void simple_node(struct play *p) {
     struct val a = any(p), b = any(p);
     switch (rig_below(p->r, 10)) {
-    case 0: keep(p, two(p, INGOT_OP_ADD, a, b)); break;
-    case 1: keep(p, two(p, INGOT_OP_SWIGLU, a, b)); break;
-    case 2: keep(p, made(p, ingot_silu(p->g, a.g), (ingot_node){.op = INGOT_OP_SILU, .src = {&a.e}})); break;
+    case 0:
+        keep(p, two(p, INGOT_OP_ADD, a, b));
+        break;
+    case 1:
+        keep(p, two(p, INGOT_OP_SWIGLU, a, b));
+        break;
+    case 2:
+        keep(p, made(p, ingot_silu(p->g, a.g), (ingot_node){.op = INGOT_OP_SILU, .src = {&a.e}}));
+        break;
     case 3:
         keep(p, made(p, ingot_soft_max(p->g, a.g, NULL, 2.0f),
                      (ingot_node){.op = INGOT_OP_SOFT_MAX, .src = {&a.e}, .params.soft_max = {2.0f}}));
         break;
-    case 4: keep(p, turned(p, a)); break;
-    case 5: keep(p, transposed(p, a)); break;
-    case 6: store_rows(p, a); break;
-    case 7: overwrite(p, a, b); break;
-    case 8: overwrite(p, column(p, a, rig_below(p->r, p->n)), column(p, b, rig_below(p->r, p->n))); break;
-    default: keep(p, two(p, INGOT_OP_ADD, a, column(p, b, rig_below(p->r, p->n)))); break;
+    case 4:
+        keep(p, turned(p, a));
+        break;
+    case 5:
+        keep(p, transposed(p, a));
+        break;
+    case 6:
+        store_rows(p, a);
+        break;
+    case 7:
+        overwrite(p, a, b);
+        break;
+    case 8:
+        overwrite(p, column(p, a, rig_below(p->r, p->n)), column(p, b, rig_below(p->r, p->n)));
+        break;
+    default:
+        keep(p, two(p, INGOT_OP_ADD, a, column(p, b, rig_below(p->r, p->n))));
+        break;
     }
 }
 
 /* What fusion looks for, with something in between now and then. */
-static void fusible_nodes(struct play *p)
-{
+static void fusible_nodes(struct play *p) {
     struct val a = any(p), b = any(p), c;
     switch (rig_below(p->r, 5)) {
-    case 0: c = norm(p, a); break;
-    case 1: c = product(p, rig_below(p->r, 3) ? p->wq : rig_below(p->r, 2) ? p->wf : p->wh, a); break;
-    case 2: c = attend(p, a); break;
-    case 3: c = narrow(p, a); break;
-    default: c = two(p, INGOT_OP_SWIGLU, a, b); break;
+    case 0:
+        c = norm(p, a);
+        break;
+    case 1:
+        c = product(p, rig_below(p->r, 3) ? p->wq : rig_below(p->r, 2) ? p->wf : p->wh, a);
+        break;
+    case 2:
+        c = attend(p, a);
+        break;
+    case 3:
+        c = narrow(p, a);
+        break;
+    default:
+        c = two(p, INGOT_OP_SWIGLU, a, b);
+        break;
     }
     if (rig_below(p->r, 5) == 0) keep(p, c);
     for (int i = rig_below(p->r, 3); i > 0; i--) simple_node(p);
@@ -189,18 +202,25 @@ static void fusible_nodes(struct play *p)
     if (rig_below(p->r, 8) == 0) overwrite(p, any(p), a);
     if (rig_below(p->r, 3) == 0) b = any(p);
     switch (rig_below(p->r, 4)) {
-    case 0: c = two(p, INGOT_OP_MUL, c, p->row); break;
-    case 1: c = rig_below(p->r, 2) ? two(p, INGOT_OP_ADD, c, b) : two(p, INGOT_OP_ADD, b, c); break;
-    case 2: c = product(p, p->wq, c); break;
-    default: keep(p, product(p, p->wq, c)); break;
+    case 0:
+        c = two(p, INGOT_OP_MUL, c, p->row);
+        break;
+    case 1:
+        c = rig_below(p->r, 2) ? two(p, INGOT_OP_ADD, c, b) : two(p, INGOT_OP_ADD, b, c);
+        break;
+    case 2:
+        c = product(p, p->wq, c);
+        break;
+    default:
+        keep(p, product(p, p->wq, c));
+        break;
     }
     keep(p, c);
 }
 
 /* ---- a play */
 
-static void start(struct play *p, struct rig *r)
-{
+static void start(struct play *p, struct rig *r) {
     int32_t ids[4], pos[4], len = 1 + rig_below(r, CACHE_ROWS);
     memset(p, 0, sizeof *p);
     p->r = r;
@@ -219,12 +239,10 @@ static void start(struct play *p, struct rig *r)
     p->ids = leaf(p, rig_i32(r, p->n, ids), false);
     p->pos = leaf(p, rig_i32(r, p->n, pos), false);
     p->len = leaf(p, rig_i32(r, 1, &len), false);
-    for (int i = 0; i < 3; i++)
-        p->pool[p->count++] = leaf(p, rig_tensor(r, INGOT_TYPE_F32, WIDTH, p->n, 1, 1), false);
+    for (int i = 0; i < 3; i++) p->pool[p->count++] = leaf(p, rig_tensor(r, INGOT_TYPE_F32, WIDTH, p->n, 1, 1), false);
 }
 
-static void compare(struct play *p, const char *when)
-{
+static void compare(struct play *p, const char *when) {
     for (int i = 0; i < p->leaf_count; i++)
         if (!rig_equal(p->r, p->leaves[i].g, &p->leaves[i].e)) check_fail("%s: leaf %d differs", when, i);
     for (int i = 0; i < p->count; i++) {
@@ -233,9 +251,8 @@ static void compare(struct play *p, const char *when)
     }
 }
 
-static void play_once(struct rig *r, int length)
-{
-    struct play     p;
+static void play_once(struct rig *r, int length) {
+    struct play p;
     ingot_plan_info info, again;
     start(&p, r);
     while (p.count < length) rig_below(r, 2) ? fusible_nodes(&p) : simple_node(&p);
@@ -255,8 +272,7 @@ static void play_once(struct rig *r, int length)
     rig_clear(r);
 }
 
-static void play_many(bool fuse, bool graphs)
-{
+static void play_many(bool fuse, bool graphs) {
     struct rig *r = rig_open(fuse, graphs);
     for (int i = 0; i < 12; i++) {
         uint64_t seed = r->random;
@@ -266,32 +282,28 @@ static void play_many(bool fuse, bool graphs)
     rig_close(r);
 }
 
-static void graph_random_plain(void **state)
-{
+static void graph_random_plain(void **state) {
     (void)state;
     play_many(false, false);
 }
 
-static void graph_random_fused(void **state)
-{
+static void graph_random_fused(void **state) {
     (void)state;
     play_many(true, false);
 }
 
-static void graph_random_replayed(void **state)
-{
+static void graph_random_replayed(void **state) {
     (void)state;
     play_many(true, true);
 }
 
 /* ---- places */
 
-static void check_places(const struct ingot_planner *p)
-{
+static void check_places(const struct ingot_planner *p) {
     size_t busiest = 0;
     for (int a = 0; a < p->block_count; a++) {
         const struct ingot_block *x = &p->blocks[a];
-        size_t                    sum = 0;
+        size_t sum = 0;
         assert_int_equal(x->offset % 256, 0);
         assert_true(x->offset + x->bytes <= p->arena_bytes);
         for (int b = 0; b < p->block_count; b++) {
@@ -306,13 +318,12 @@ static void check_places(const struct ingot_planner *p)
     assert_true(busiest <= p->arena_bytes && p->arena_bytes <= p->naive_bytes);
 }
 
-static void graph_places_are_apart(void **state)
-{
+static void graph_places_are_apart(void **state) {
     struct rig *r = rig_open(true, true);
     (void)state;
     for (int round = 0; round < 200; round++) {
         struct ingot_planner p = {.ctx = r->ctx};
-        int                  n = rig_below(r, 80), steps = 1 + rig_below(r, 60);
+        int n = rig_below(r, 80), steps = 1 + rig_below(r, 60);
         for (int i = 0; i < n; i++) {
             int b = ingot_block_new(&p, (size_t)rig_below(r, 1 << (1 + rig_below(r, 16))), NULL);
             assert_int_equal(b, i);
@@ -326,8 +337,7 @@ static void graph_places_are_apart(void **state)
     rig_close(r);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         CHECK_TEST(graph_places_are_apart),
         CHECK_TEST(graph_random_plain),

@@ -8,28 +8,24 @@
 
 /* ---- the layer op by op */
 
-static ingot_tensor step_to(struct rig *r, ingot_node node, ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2)
-{
+static ingot_tensor step_to(struct rig *r, ingot_node node, ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2) {
     ingot_tensor t = rig_tensor(r, type, ne0, ne1, ne2, 1);
     rig_compute(r, node, t);
     return t;
 }
 
-static ingot_tensor direct_product(struct rig *r, const ingot_tensor *w, const ingot_tensor *x)
-{
+static ingot_tensor direct_product(struct rig *r, const ingot_tensor *w, const ingot_tensor *x) {
     return step_to(r, (ingot_node){.op = INGOT_OP_MUL_MAT, .src = {w, x}}, INGOT_TYPE_F32, w->ne[1], x->ne[1], 1);
 }
 
-static ingot_tensor direct_two(struct rig *r, ingot_op op, const ingot_tensor *a, const ingot_tensor *b)
-{
+static ingot_tensor direct_two(struct rig *r, ingot_op op, const ingot_tensor *a, const ingot_tensor *b) {
     return step_to(r, (ingot_node){.op = op, .src = {a, b}, .params.rms_norm = {1e-5f}}, INGOT_TYPE_F32,
                    op == INGOT_OP_SWIGLU ? a->ne[0] / 2 : a->ne[0], a->ne[1], 1);
 }
 
 /* What layer_build describes, by direct calls; updates the same cache. */
-static ingot_tensor layer_direct(struct rig *r, const struct layer *l)
-{
-    int64_t      n = l->x.ne[1];
+static ingot_tensor layer_direct(struct rig *r, const struct layer *l) {
+    int64_t n = l->x.ne[1];
     ingot_tensor cache = l->cache, h = direct_two(r, INGOT_OP_RMS_NORM, &l->x, NULL);
     h = direct_two(r, INGOT_OP_MUL, &h, &l->norm_w);
     ingot_tensor q = direct_product(r, &l->wq, &h), k = direct_product(r, &l->wk, &h), a, kv = cache;
@@ -41,8 +37,9 @@ static ingot_tensor layer_direct(struct rig *r, const struct layer *l)
     split = q;
     split.ne[1] = n, split.ne[2] = 2, split.nb[1] = q.nb[2], split.nb[2] = q.nb[1];
     kv.ne[0] = 32, kv.ne[2] = 2, kv.nb[1] = K * 2, kv.nb[2] = 64;
-    a = step_to(r, (ingot_node){.op = INGOT_OP_ATTENTION, .src = {&split, &kv, &kv, &l->len},
-                                .params.attention = attention}, INGOT_TYPE_F32, 32, 2, n);
+    a = step_to(
+        r, (ingot_node){.op = INGOT_OP_ATTENTION, .src = {&split, &kv, &kv, &l->len}, .params.attention = attention},
+        INGOT_TYPE_F32, 32, 2, n);
     ingot_tensor_init(&a, INGOT_TYPE_F32, 2, (int64_t[]){K, n}, a.data);
     a = direct_product(r, &l->wo, &a);
     ingot_tensor x = direct_two(r, INGOT_OP_ADD, &l->x, &a);
@@ -55,9 +52,8 @@ static ingot_tensor layer_direct(struct rig *r, const struct layer *l)
 
 /* ---- runs */
 
-static void generation(bool fuse, bool graphs, int n)
-{
-    struct rig  *r = rig_open(fuse, graphs);
+static void generation(bool fuse, bool graphs, int n) {
+    struct rig *r = rig_open(fuse, graphs);
     struct layer l, twin;
     layer_make(r, &l, n);
     twin = l;
@@ -66,7 +62,7 @@ static void generation(bool fuse, bool graphs, int n)
     for (int step = 0; step < 6; step++) {
         layer_step(r, &l, step);
         RIG_OK(r, ingot_graph_run(l.g));
-        int          count = r->buffer_count;
+        int count = r->buffer_count;
         ingot_tensor y = layer_direct(r, &twin);
         if (!rig_equal(r, l.y, &y)) check_fail("step %d: the result differs (fuse %d, replay %d)", step, fuse, graphs);
         if (!rig_equal(r, &l.cache, &twin.cache)) check_fail("step %d: the cache differs", step);
@@ -78,15 +74,13 @@ static void generation(bool fuse, bool graphs, int n)
     rig_close(r);
 }
 
-static void graph_generates_like_direct_calls(void **state)
-{
+static void graph_generates_like_direct_calls(void **state) {
     (void)state;
     for (int way = 0; way < 4; way++) generation(way & 1, way & 2, 1 + way);
 }
 
 /* INGOT_FUSE and INGOT_GRAPH as the environment gives them. */
-static void graph_environment(void **state)
-{
+static void graph_environment(void **state) {
     (void)state;
     for (int on = 0; on < 2; on++) {
         ingot_context *ctx = NULL;
@@ -102,11 +96,10 @@ static void graph_environment(void **state)
 }
 
 /* Nothing may be taken while running: 1000 replays, most of them without any wait. */
-static void graph_runs_take_no_memory(void **state)
-{
-    struct rig  *r = rig_open(true, true);
+static void graph_runs_take_no_memory(void **state) {
+    struct rig *r = rig_open(true, true);
     struct layer l;
-    size_t       held = 0, held_after = 0;
+    size_t held = 0, held_after = 0;
     (void)state;
     layer_make(r, &l, 1);
     RIG_OK(r, ingot_graph_plan(l.g, NULL, NULL));
@@ -114,7 +107,7 @@ static void graph_runs_take_no_memory(void **state)
     RIG_OK(r, ingot_graph_run(l.g));
     RIG_OK(r, ingot_context_memory(r->ctx, NULL, &held));
     unsigned char *first = rig_read(r, l.y);
-    long           live = r->live, calls = r->calls[0] + r->calls[1] + r->calls[2];
+    long live = r->live, calls = r->calls[0] + r->calls[1] + r->calls[2];
     for (int i = 0; i < 1000; i++) RIG_OK(r, ingot_graph_run(l.g));
     unsigned char *last = rig_read(r, l.y);
     assert_memory_equal(first, last, ingot_tensor_size(l.y));
@@ -129,10 +122,9 @@ static void graph_runs_take_no_memory(void **state)
 }
 
 /* All intermediates kept: none may lie on another. */
-static void graph_outputs_are_kept(void **state)
-{
-    struct rig   *r = rig_open(true, true);
-    ingot_graph  *g = NULL;
+static void graph_outputs_are_kept(void **state) {
+    struct rig *r = rig_open(true, true);
+    ingot_graph *g = NULL;
     ingot_tensor *t[12], x = rig_tensor(r, INGOT_TYPE_F32, 100, 3, 1, 1), direct[12];
     (void)state;
     RIG_OK(r, ingot_graph_create(r->ctx, &g));
@@ -153,13 +145,12 @@ static void graph_outputs_are_kept(void **state)
 }
 
 /* r <- W x + r, over and over: the residual is read where the result goes. */
-static void graph_residual_in_place(void **state)
-{
-    struct rig     *r = rig_open(true, true);
-    ingot_graph    *g = NULL;
+static void graph_residual_in_place(void **state) {
+    struct rig *r = rig_open(true, true);
+    ingot_graph *g = NULL;
     ingot_plan_info info;
-    ingot_tensor    w = rig_tensor(r, INGOT_TYPE_Q4_0, 64, 64, 1, 1), x = rig_tensor(r, INGOT_TYPE_F32, 64, 2, 1, 1);
-    ingot_tensor    sum = rig_tensor(r, INGOT_TYPE_F32, 64, 2, 1, 1), direct = rig_twin(r, &sum);
+    ingot_tensor w = rig_tensor(r, INGOT_TYPE_Q4_0, 64, 64, 1, 1), x = rig_tensor(r, INGOT_TYPE_F32, 64, 2, 1, 1);
+    ingot_tensor sum = rig_tensor(r, INGOT_TYPE_F32, 64, 2, 1, 1), direct = rig_twin(r, &sum);
     (void)state;
     RIG_OK(r, ingot_graph_create(r->ctx, &g));
     ingot_tensor *s = ingot_leaf(g, &sum);
@@ -174,8 +165,8 @@ static void graph_residual_in_place(void **state)
         assert_true(rig_equal(r, &sum, &direct));
     }
     /* the op itself, as a later fusion may call it: dst is the residual */
-    ingot_tensor        product = direct_product(r, &w, &x), expected = direct_two(r, INGOT_OP_ADD, &product, &sum);
-    struct ingot_call   call = {.op = INGOT_OP_MUL_MAT, .dst = &sum, .src = {&w, &x}, .add = &sum};
+    ingot_tensor product = direct_product(r, &w, &x), expected = direct_two(r, INGOT_OP_ADD, &product, &sum);
+    struct ingot_call call = {.op = INGOT_OP_MUL_MAT, .dst = &sum, .src = {&w, &x}, .add = &sum};
     assert_true(ingot_mul_mat_takes_add(r->ctx, &call));
     ingot_graph_destroy(g);
     RIG_OK(r, ingot_graph_create(r->ctx, &g));
@@ -193,11 +184,10 @@ static void graph_residual_in_place(void **state)
 }
 
 /* c = a + b; d = norm(c) * w + z, d copied onto a, then onto b; w as wide as c (fused) and half as wide (not). */
-static void graph_norm_chain_written_over_its_inputs(void **state)
-{
+static void graph_norm_chain_written_over_its_inputs(void **state) {
     (void)state;
     for (int way = 0; way < 8; way++) {
-        struct rig  *r = rig_open(way & 1, true);
+        struct rig *r = rig_open(way & 1, true);
         ingot_graph *g = NULL;
         ingot_tensor t[4], c, d;
         for (int i = 0; i < 4; i++)
@@ -221,11 +211,10 @@ static void graph_norm_chain_written_over_its_inputs(void **state)
 /* ---- capture */
 
 /* The caller records two runs into a graph of its own. */
-static void graph_in_callers_capture(void **state)
-{
-    struct rig     *r = rig_open(true, true);
-    struct layer    l;
-    cudaGraph_t     outer = NULL;
+static void graph_in_callers_capture(void **state) {
+    struct rig *r = rig_open(true, true);
+    struct layer l;
+    cudaGraph_t outer = NULL;
     cudaGraphExec_t exec = NULL;
     (void)state;
     layer_make(r, &l, 1);
@@ -252,9 +241,8 @@ static void graph_in_callers_capture(void **state)
 }
 
 /* The legacy stream cannot be captured: runs go on one launch at a time and leave no error. */
-static void graph_without_capture(void **state)
-{
-    struct rig  *r = rig_open_on(true, true, check_random(), cudaStreamLegacy);
+static void graph_without_capture(void **state) {
+    struct rig *r = rig_open_on(true, true, check_random(), cudaStreamLegacy);
     struct layer l;
     (void)state;
     layer_make(r, &l, 1);
@@ -262,7 +250,7 @@ static void graph_without_capture(void **state)
     layer_step(r, &l, 0);
     RIG_OK(r, ingot_graph_run(l.g));
     unsigned char *expected = rig_read(r, l.y);
-    char           text[INGOT_ERROR_TEXT];
+    char text[INGOT_ERROR_TEXT];
     snprintf(text, sizeof text, "%s", ingot_error(r->ctx));
     for (int i = 0; i < 3; i++) RIG_OK(r, ingot_graph_run(l.g));
     assert_null(l.g->replay);
@@ -278,8 +266,7 @@ static void graph_without_capture(void **state)
 
 /* ---- failures */
 
-static ingot_status build_plan_run(struct layer *l, ingot_context *ctx)
-{
+static ingot_status build_plan_run(struct layer *l, ingot_context *ctx) {
     ingot_status st = ingot_graph_create(ctx, &l->g);
     if (st != INGOT_OK) return st;
     layer_build(l);
@@ -290,11 +277,10 @@ done:
     return st;
 }
 
-static void graph_every_allocation_fails(void **state)
-{
-    struct rig  *r = rig_open(true, true);
+static void graph_every_allocation_fails(void **state) {
+    struct rig *r = rig_open(true, true);
     struct layer l;
-    int          failures = 0;
+    int failures = 0;
     (void)state;
     layer_data(r, &l, 2);
     layer_step(r, &l, 0);
@@ -302,7 +288,7 @@ static void graph_every_allocation_fails(void **state)
         long live = r->live;
         r->fail_in = failures;
         ingot_status st = build_plan_run(&l, r->ctx);
-        bool         reached = r->fail_in < 0;
+        bool reached = r->fail_in < 0;
         r->fail_in = -1;
         if (reached && st != INGOT_ERR_HOST_MEMORY && st != INGOT_ERR_DEVICE_MEMORY)
             check_fail("allocation %d fails: %s", failures, ingot_status_name(st));
@@ -320,9 +306,8 @@ static void graph_every_allocation_fails(void **state)
 
 /* ---- threads */
 
-static void *generate_alone(void *seed)
-{
-    struct rig  *r = rig_open_on(true, true, *(const uint64_t *)seed, NULL);
+static void *generate_alone(void *seed) {
+    struct rig *r = rig_open_on(true, true, *(const uint64_t *)seed, NULL);
     struct layer l;
     for (int round = 0; round < 4; round++) {
         layer_make(r, &l, 1 + round % 2);
@@ -342,28 +327,21 @@ static void *generate_alone(void *seed)
     return NULL;
 }
 
-static void graph_two_threads(void **state)
-{
+static void graph_two_threads(void **state) {
     pthread_t threads[2];
-    uint64_t  seeds[2] = {check_random(), check_random()};
+    uint64_t seeds[2] = {check_random(), check_random()};
     (void)state;
     for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, generate_alone, &seeds[i]), 0);
     for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
-        CHECK_TEST(graph_generates_like_direct_calls),
-        CHECK_TEST(graph_environment),
-        CHECK_TEST(graph_runs_take_no_memory),
-        CHECK_TEST(graph_outputs_are_kept),
-        CHECK_TEST(graph_residual_in_place),
-        CHECK_TEST(graph_norm_chain_written_over_its_inputs),
-        CHECK_TEST(graph_in_callers_capture),
-        CHECK_TEST(graph_without_capture),
-        CHECK_TEST(graph_every_allocation_fails),
-        CHECK_TEST(graph_two_threads),
+        CHECK_TEST(graph_generates_like_direct_calls), CHECK_TEST(graph_environment),
+        CHECK_TEST(graph_runs_take_no_memory),         CHECK_TEST(graph_outputs_are_kept),
+        CHECK_TEST(graph_residual_in_place),           CHECK_TEST(graph_norm_chain_written_over_its_inputs),
+        CHECK_TEST(graph_in_callers_capture),          CHECK_TEST(graph_without_capture),
+        CHECK_TEST(graph_every_allocation_fails),      CHECK_TEST(graph_two_threads),
     };
     return check_main("graph_run", tests, sizeof tests / sizeof tests[0]);
 }

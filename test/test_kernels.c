@@ -18,20 +18,20 @@ static const double EXACT = 0.0, F32_SUMS = 1e-10;
 
 struct only {
     const struct ingot_kernel *row;
-    struct ingot_kernel       *rows; /* the row, then all rows of other families */
-    struct ingot_table        *table, *saved_table;
-    struct ingot_blas         *saved_blas;
-    int                        launches; /* of the row */
+    struct ingot_kernel *rows; /* the row, then all rows of other families */
+    struct ingot_table *table, *saved_table;
+    struct ingot_blas *saved_blas;
+    int launches; /* of the row */
 };
 static struct only only;
 
 /* False if the device has no code for the row. */
 static bool only_begin(const struct ingot_kernel *row) {
-    ingot_context    *ctx = check_context();
-    ingot_device      device = check_device();
-    ingot_build       build = ingot_build_info();
+    ingot_context *ctx = check_context();
+    ingot_device device = check_device();
+    ingot_build build = ingot_build_info();
     struct ingot_chip chip = {device.cc_major * 10 + device.cc_minor, device.shared_per_block, 0};
-    int               count = 0;
+    int count = 0;
     if (device.simt) chip = (struct ingot_chip){row->arch, 227 * 1024, 0}; /* runs every class */
     only.rows = malloc(sizeof *only.rows * (size_t)(ingot_kernel_count + 1));
     only.table = malloc(ingot_table_bytes());
@@ -71,30 +71,31 @@ static ingot_status give_scratch(struct ingot_emitter *em, size_t bytes, void **
 }
 
 static ingot_status launch_command(struct ingot_emitter *em, const struct ingot_command *command) {
-    if (command->kind == INGOT_COMMAND_KERNEL && strcmp(command->kernel->symbol, only.row->symbol) == 0) only.launches++;
+    if (command->kind == INGOT_COMMAND_KERNEL && strcmp(command->kernel->symbol, only.row->symbol) == 0)
+        only.launches++;
     return ingot_run_command(em->ctx, command);
 }
 
 /* Extras that fusion adds to an op. */
 struct extras {
-    struct tensor      *mul, *add;
+    struct tensor *mul, *add;
     struct ingot_arg_q8 q8_in, q8_out;
-    bool                no_dst;
+    bool no_dst;
 };
 
 static void emit(const struct op_case *c, int op, const struct extras *extra) {
     static const struct extras none;
-    const struct extras       *e = extra ? extra : &none;
-    struct ingot_emitter       em = {.ctx = check_context(), .scratch = give_scratch, .push = launch_command};
-    struct ingot_call          call = {.op = op,
-                                       .dst = e->no_dst ? NULL : &c->dst->t,
-                                       .mul = e->mul ? &e->mul->t : NULL,
-                                       .add = e->add ? &e->add->t : NULL,
-                                       .q8_in = e->q8_in,
-                                       .q8_out = e->q8_out,
-                                       .have_q8_in = e->q8_in.qs != NULL,
-                                       .want_q8_out = e->q8_out.qs != NULL,
-                                       .params = c->node};
+    const struct extras *e = extra ? extra : &none;
+    struct ingot_emitter em = {.ctx = check_context(), .scratch = give_scratch, .push = launch_command};
+    struct ingot_call call = {.op = op,
+                              .dst = e->no_dst ? NULL : &c->dst->t,
+                              .mul = e->mul ? &e->mul->t : NULL,
+                              .add = e->add ? &e->add->t : NULL,
+                              .q8_in = e->q8_in,
+                              .q8_out = e->q8_out,
+                              .have_q8_in = e->q8_in.qs != NULL,
+                              .want_q8_out = e->q8_out.qs != NULL,
+                              .params = c->node};
     for (int i = 0; i < INGOT_MAX_SRC; i++) call.src[i] = c->src[i] ? &c->src[i]->t : NULL;
     int before = only.launches;
     int previous;
@@ -127,10 +128,11 @@ static void next_case(void) {
     check_release();
 }
 
-static const struct layout packed = {{0}, {0}, 0}, gapped = {{3, 7, 5, 0}, {0, 1, 2, 3}, 0}, swapped = {{1, 0, 2, 0}, {0, 2, 1, 3}, 0},
-                           transposed = {{1, 2, 0, 0}, {1, 0, 2, 3}, 0};
+static const struct layout packed = {{0}, {0}, 0}, gapped = {{3, 7, 5, 0}, {0, 1, 2, 3}, 0},
+                           swapped = {{1, 0, 2, 0}, {0, 2, 1, 3}, 0}, transposed = {{1, 2, 0, 0}, {1, 0, 2, 3}, 0};
 
-static struct tensor *filled(ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3, const struct layout *how) {
+static struct tensor *filled(ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3,
+                             const struct layout *how) {
     struct tensor *t = tensor_new(type, ne0, ne1, ne2, ne3, how);
     tensor_fill_random(t, -2.0, 2.0);
     return t;
@@ -139,15 +141,16 @@ static struct tensor *filled(ingot_type type, int64_t ne0, int64_t ne1, int64_t 
 /* ================================================= Copies ========================================================= */
 
 static void drive_dequant(const struct ingot_kernel *row) {
-    const int64_t        block = ingot_type_block((ingot_type)row->type);
-    const int64_t        blocks[] = {1, 2, 3, 5, 18};
+    const int64_t block = ingot_type_block((ingot_type)row->type);
+    const int64_t blocks[] = {1, 2, 3, 5, 18};
     const struct layout *how[] = {&packed, &gapped, &swapped};
     for (size_t i = 0; i < COUNT(blocks); i++)
         for (size_t l = 0; l < 3; l++) {
             struct tensor *src = tensor_new((ingot_type)row->type, blocks[i] * block, l == 0 ? 1 : 3, l + 1, 2, how[l]);
             tensor_fill_wild(src);
             struct op_case c = {.op = INGOT_OP_CPY, .src = {src}};
-            c.dst = tensor_new((ingot_type)row->tile, src->t.ne[0], src->t.ne[1], src->t.ne[2], src->t.ne[3], how[(l + i) % 3]);
+            c.dst = tensor_new((ingot_type)row->tile, src->t.ne[0], src->t.ne[1], src->t.ne[2], src->t.ne[3],
+                               how[(l + i) % 3]);
             check_row(&c, EXACT);
             next_case();
         }
@@ -160,10 +163,11 @@ static void drive_dequant(const struct ingot_kernel *row) {
 
 static void drive_copy(const struct ingot_kernel *row) {
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
-    const int64_t        n[] = {1, 2, 7, 8, 33, 64};
+    const int64_t n[] = {1, 2, 7, 8, 33, 64};
     for (size_t i = 0; i < COUNT(n); i++)
         for (size_t l = 0; l < 16; l++) {
-            struct op_case c = {.op = INGOT_OP_CPY, .src = {tensor_new((ingot_type)row->type, n[i], 5, 3, 2, how[l / 4])}};
+            struct op_case c = {.op = INGOT_OP_CPY,
+                                .src = {tensor_new((ingot_type)row->type, n[i], 5, 3, 2, how[l / 4])}};
             tensor_fill_wild(c.src[0]);
             c.dst = tensor_new((ingot_type)row->tile, n[i], 5, 3, 2, how[l % 4]);
             check_row(&c, EXACT);
@@ -178,8 +182,8 @@ static void drive_copy(const struct ingot_kernel *row) {
 }
 
 static void drive_get_rows(const struct ingot_kernel *row) {
-    const int64_t        block = ingot_type_block((ingot_type)row->type);
-    const int64_t        k[] = {block, 3 * block, 577 / block * block, 4096 + block};
+    const int64_t block = ingot_type_block((ingot_type)row->type);
+    const int64_t k[] = {block, 3 * block, 577 / block * block, 4096 + block};
     const struct layout *how[] = {&packed, &gapped, &swapped};
     for (size_t i = 0; i < COUNT(k); i++)
         for (size_t l = 0; l < 3; l++) {
@@ -187,7 +191,8 @@ static void drive_get_rows(const struct ingot_kernel *row) {
             struct tensor *ids = tensor_new(INGOT_TYPE_I32, 5, 2, 2, 1, how[l]);
             for (int64_t e = 0; e < 20; e++) tensor_set(ids, e % 5, e / 5 % 2, e / 10, 0, (double)check_range(0, 6));
             tensor_set(ids, 2, 1, 0, 0, -1), tensor_set(ids, 3, 0, 1, 0, 7); /* out of range: NaN */
-            struct op_case c = {.op = INGOT_OP_GET_ROWS, .src = {filled((ingot_type)row->type, k[i], 7, 2, 2, how[l]), ids}};
+            struct op_case c = {.op = INGOT_OP_GET_ROWS,
+                                .src = {filled((ingot_type)row->type, k[i], 7, 2, 2, how[l]), ids}};
             c.dst = tensor_new(INGOT_TYPE_F32, k[i], 5, 2, 2, how[(l + 1) % 3]);
             tensor_fill(c.dst, 1.0); /* so that NaN is written, not left */
             check_row(&c, EXACT);
@@ -196,15 +201,17 @@ static void drive_get_rows(const struct ingot_kernel *row) {
 }
 
 static void drive_set_rows(const struct ingot_kernel *row) {
-    const int64_t        k[] = {1, 2, 3, 8, 33, 577};
+    const int64_t k[] = {1, 2, 3, 8, 33, 577};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
     for (size_t i = 0; i < COUNT(k); i++)
         for (size_t l = 0; l < 4; l++)
             for (int wide = 0; wide < 2; wide++) {
                 struct tensor *ids = tensor_new(wide ? INGOT_TYPE_I64 : INGOT_TYPE_I32, 6, 2, 1, 1, how[l]);
                 for (int64_t e = 0; e < 12; e++) tensor_set(ids, e % 6, e / 6, 0, 0, (double)((e * 3 + e / 6) % 11));
-                tensor_set(ids, 0, 1, 0, 0, -1), tensor_set(ids, 5, 0, 0, 0, wide ? 4294967296.0 : 11); /* write nothing */
-                struct op_case c = {.op = INGOT_OP_SET_ROWS, .src = {filled(INGOT_TYPE_F32, k[i], 6, 4, 2, how[(l + 1) % 4]), ids}};
+                tensor_set(ids, 0, 1, 0, 0, -1),
+                    tensor_set(ids, 5, 0, 0, 0, wide ? 4294967296.0 : 11); /* write nothing */
+                struct op_case c = {.op = INGOT_OP_SET_ROWS,
+                                    .src = {filled(INGOT_TYPE_F32, k[i], 6, 4, 2, how[(l + 1) % 4]), ids}};
                 c.dst = filled((ingot_type)row->type, k[i], 11, 4, 2, how[l]);
                 check_row(&c, EXACT);
                 next_case();
@@ -215,7 +222,7 @@ static void drive_set_rows(const struct ingot_kernel *row) {
 
 /* Device memory for q8 columns, with guards. */
 struct q8 {
-    struct tensor      *qs, *scales;
+    struct tensor *qs, *scales;
     struct ingot_arg_q8 arg;
 };
 
@@ -231,7 +238,8 @@ static struct q8 q8_new(int64_t k, int64_t columns) {
 
 /* Rounds `columns` rows of k numbers, as they lie one after the other, into the host images. */
 static void q8_fill(struct q8 q, const double *x, int64_t k, int64_t columns) {
-    float *d = check_alloc((size_t)(k / 32 * columns) * sizeof *d), *s = check_alloc((size_t)(k / 32 * columns) * sizeof *s);
+    float *d = check_alloc((size_t)(k / 32 * columns) * sizeof *d),
+          *s = check_alloc((size_t)(k / 32 * columns) * sizeof *s);
     check_quantize_row(x, k * columns, (int8_t *)tensor_at(q.qs, 0, 0, 0, 0), d, s);
     for (int64_t b = 0; b < k / 32 * columns; b++) {
         memcpy(tensor_at(q.scales, 0, b, 0, 0), &d[b], 4);
@@ -251,32 +259,35 @@ static void q8_check(struct q8 q, const double *x, int64_t k, int64_t columns, c
         float got_d = (float)tensor_get(q.scales, 0, b, 0, 0), got_s = (float)tensor_get(q.scales, 1, b, 0, 0);
         if (!(got_d == d)) check_fail("%s: block %lld: d is %.9g, expected %.9g", what, (long long)b, got_d, d);
         for (int64_t i = 0; i < 32; i++) {
-            int8_t got = (int8_t)*tensor_at(q.qs, b * 32 + i, 0, 0, 0), wanted = (int8_t)*tensor_at(expected_qs, b * 32 + i, 0, 0, 0);
+            int8_t got = (int8_t)*tensor_at(q.qs, b * 32 + i, 0, 0, 0),
+                   wanted = (int8_t)*tensor_at(expected_qs, b * 32 + i, 0, 0, 0);
             if (got != wanted)
-                check_fail("%s: block %lld, element %lld: q is %d, expected %d (x %.9g, d %.9g)", what, (long long)b, (long long)i,
-                           got, wanted, x[b * 32 + i], d);
+                check_fail("%s: block %lld, element %lld: q is %d, expected %d (x %.9g, d %.9g)", what, (long long)b,
+                           (long long)i, got, wanted, x[b * 32 + i], d);
         }
         if (!(got_s == s)) check_fail("%s: block %lld: s is %.9g, expected %.9g", what, (long long)b, got_s, s);
     }
-    if (memcmp(q.qs->host, expected_qs->host, q.qs->bytes) || memcmp(q.scales->host, expected_scales->host, q.scales->bytes))
+    if (memcmp(q.qs->host, expected_qs->host, q.qs->bytes) ||
+        memcmp(q.scales->host, expected_scales->host, q.scales->bytes))
         check_fail("%s: bytes around the q8 columns were changed", what);
 }
 
 static void drive_quantize(const struct ingot_kernel *row) {
-    const int64_t        k[] = {32, 64, 96, 576, 4128};
+    const int64_t k[] = {32, 64, 96, 576, 4128};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
     for (size_t i = 0; i < COUNT(k); i++)
         for (size_t l = 0; l < 4; l++) {
-            const int64_t  n = i % 2 ? 3 : 1, columns = n * 3 * 2;
+            const int64_t n = i % 2 ? 3 : 1, columns = n * 3 * 2;
             struct tensor *x = filled((ingot_type)row->type, k[i], n, 3, 2, how[l]);
             for (int64_t e = 0; e < 32; e++) {
-                tensor_set(x, e, 0, 0, 0, 0.0);                                         /* no scale */
-                tensor_set(x, e, 0, 1, 0, (double)(e % 9 - 4) * (e ? 0.5 : 127));       /* ties */
-                tensor_set(x, e, 0, 2, 0, check_uniform(-6e4, 6e4));                    /* large */
-                tensor_set(x, e, 0, 0, 1, check_uniform(-1, 1) * (row->type == INGOT_TYPE_F16 ? 1e-6 : 1e-25)); /* small */
+                tensor_set(x, e, 0, 0, 0, 0.0);                                   /* no scale */
+                tensor_set(x, e, 0, 1, 0, (double)(e % 9 - 4) * (e ? 0.5 : 127)); /* ties */
+                tensor_set(x, e, 0, 2, 0, check_uniform(-6e4, 6e4));              /* large */
+                tensor_set(x, e, 0, 0, 1,
+                           check_uniform(-1, 1) * (row->type == INGOT_TYPE_F16 ? 1e-6 : 1e-25)); /* small */
                 tensor_set(x, e, 0, 1, 1, e == 31 ? -127.0 : (double)e - 15.5);
             }
-            struct q8      q = q8_new(k[i], columns);
+            struct q8 q = q8_new(k[i], columns);
             struct op_case c = {.op = INGOT_OP_CPY, .src = {x}}; /* op: for the text only */
             upload_all(&c);
             emit(&c, INGOT_OP_QUANTIZE, &(struct extras){.q8_out = q.arg, .no_dst = true});
@@ -289,7 +300,7 @@ static void drive_quantize(const struct ingot_kernel *row) {
 /* Runs a case once with dst and q8, once with q8 alone: dst as the reference says, q8 that of dst, both times. */
 static void check_with_q8(const struct op_case *c, double nmse, const double *ref, struct extras extra, int64_t k) {
     const int64_t columns = ingot_tensor_elements(&c->dst->t) / k;
-    struct q8     q = q8_new(k, columns), alone = q8_new(k, columns);
+    struct q8 q = q8_new(k, columns), alone = q8_new(k, columns);
     extra.q8_out = q.arg;
     upload_all(c);
     emit(c, (int)c->op, &extra);
@@ -306,7 +317,7 @@ static void check_with_q8(const struct op_case *c, double nmse, const double *re
 }
 
 static void drive_rms_norm(const struct ingot_kernel *row) {
-    const int64_t        k[] = {1, 31, 32, 33, 96, 576, 1536, 4096, 4128, 5003, 9216};
+    const int64_t k[] = {1, 31, 32, 33, 96, 576, 1536, 4096, 4128, 5003, 9216};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
     (void)row;
     for (size_t i = 0; i < COUNT(k); i++)
@@ -317,7 +328,7 @@ static void drive_rms_norm(const struct ingot_kernel *row) {
             check_row(&c, F32_SUMS);
             /* Multiplied with a row. */
             struct tensor *weight = filled(INGOT_TYPE_F32, k[i], 1, 1, 1, NULL);
-            double        *ref = case_reference(&c);
+            double *ref = case_reference(&c);
             for (int64_t e = 0; e < k[i] * 6; e++) ref[e] *= tensor_get(weight, e % k[i], 0, 0, 0);
             tensor_upload(weight);
             tensor_poison(c.dst);
@@ -338,16 +349,18 @@ static void drive_rms_norm(const struct ingot_kernel *row) {
 /* =============================================== Element-wise ===================================================== */
 
 static void drive_binary(const struct ingot_kernel *row) {
-    const int64_t        n[] = {1, 7, 8, 32, 65, 1030}, b[][4] = {{0, 5, 4, 2}, {0, 1, 1, 1}, {1, 1, 1, 1}, {1, 5, 2, 1}, {0, 5, 1, 2}};
+    const int64_t n[] = {1, 7, 8, 32, 65, 1030},
+                  b[][4] = {{0, 5, 4, 2}, {0, 1, 1, 1}, {1, 1, 1, 1}, {1, 5, 2, 1}, {0, 5, 1, 2}};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
-    const ingot_type     type = (ingot_type)row->type;
+    const ingot_type type = (ingot_type)row->type;
     for (size_t i = 0; i < COUNT(n); i++)
         for (size_t s = 0; s < COUNT(b); s++)
             for (int in_place = 0; in_place < 2; in_place++) {
-                const size_t   l = i + s;
+                const size_t l = i + s;
                 struct op_case c = {.op = row->family == INGOT_FAMILY_ADD ? INGOT_OP_ADD : INGOT_OP_MUL};
                 c.src[0] = filled(type, n[i], 5, 4, 2, how[l % 4]);
-                c.src[1] = filled((ingot_type)row->tile, b[s][0] ? b[s][0] : n[i], b[s][1], b[s][2], b[s][3], how[(l + 1) % 4]);
+                c.src[1] = filled((ingot_type)row->tile, b[s][0] ? b[s][0] : n[i], b[s][1], b[s][2], b[s][3],
+                                  how[(l + 1) % 4]);
                 c.dst = in_place ? c.src[0] : tensor_new(type, n[i], 5, 4, 2, how[(l / 2) % 4]);
                 check_row(&c, type == INGOT_TYPE_F32 ? EXACT : 1e-4);
                 next_case();
@@ -355,7 +368,7 @@ static void drive_binary(const struct ingot_kernel *row) {
 }
 
 static void drive_silu(const struct ingot_kernel *row) {
-    const int64_t        n[] = {1, 7, 8, 33, 64, 1030};
+    const int64_t n[] = {1, 7, 8, 33, 64, 1030};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
     for (size_t i = 0; i < COUNT(n); i++)
         for (size_t l = 0; l < 4; l++) {
@@ -370,13 +383,14 @@ static void drive_silu(const struct ingot_kernel *row) {
 }
 
 static void drive_swiglu(const struct ingot_kernel *row) {
-    const int64_t        n[] = {1, 7, 32, 33, 64, 1536};
+    const int64_t n[] = {1, 7, 32, 33, 64, 1536};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
-    const ingot_type     type = (ingot_type)row->type;
+    const ingot_type type = (ingot_type)row->type;
     for (size_t i = 0; i < COUNT(n); i++)
         for (size_t l = 0; l < 4; l++)
             for (int split = 0; split < 2; split++) {
-                struct op_case c = {.op = INGOT_OP_SWIGLU, .src = {filled(type, split ? 2 * n[i] : n[i], 3, 2, 2, how[l])}};
+                struct op_case c = {.op = INGOT_OP_SWIGLU,
+                                    .src = {filled(type, split ? 2 * n[i] : n[i], 3, 2, 2, how[l])}};
                 if (!split) c.src[1] = filled(type, n[i], 3, 2, 2, how[(l + 1) % 4]);
                 c.dst = tensor_new(type, n[i], 3, 2, 2, how[(l + i) % 4]);
                 check_row(&c, F32_SUMS);
@@ -389,9 +403,9 @@ static void drive_swiglu(const struct ingot_kernel *row) {
 }
 
 static void drive_rope(const struct ingot_kernel *row) {
-    const int            d[][2] = {{2, 2}, {33, 20}, {64, 64}, {128, 64}, {80, 80}};
+    const int d[][2] = {{2, 2}, {33, 20}, {64, 64}, {128, 64}, {80, 80}};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
-    const ingot_type     type = (ingot_type)row->type;
+    const ingot_type type = (ingot_type)row->type;
     for (size_t i = 0; i < COUNT(d); i++)
         for (size_t l = 0; l < 4; l++)
             for (int variant = 0; variant < 4; variant++) {
@@ -402,10 +416,15 @@ static void drive_rope(const struct ingot_kernel *row) {
                     c.src[2] = tensor_new(INGOT_TYPE_F32, d[i][1] / 2, 1, 1, 1, NULL);
                     tensor_fill_random(c.src[2], 1.0, 4.0);
                 }
-                c.node.params.rope = (ingot_rope_params){
-                    .mode = variant % 2 ? INGOT_ROPE_NEOX : INGOT_ROPE_NORMAL, .n_dims = d[i][1], .n_ctx_orig = 2048,
-                    .freq_base = 10000.0f, .freq_scale = variant == 2 ? 0.25f : 1.0f, .ext_factor = variant == 2 ? 1.0f : 0.0f,
-                    .attn_factor = variant == 1 ? 1.25f : 1.0f, .beta_fast = 32.0f, .beta_slow = 1.0f};
+                c.node.params.rope = (ingot_rope_params){.mode = variant % 2 ? INGOT_ROPE_NEOX : INGOT_ROPE_NORMAL,
+                                                         .n_dims = d[i][1],
+                                                         .n_ctx_orig = 2048,
+                                                         .freq_base = 10000.0f,
+                                                         .freq_scale = variant == 2 ? 0.25f : 1.0f,
+                                                         .ext_factor = variant == 2 ? 1.0f : 0.0f,
+                                                         .attn_factor = variant == 1 ? 1.25f : 1.0f,
+                                                         .beta_fast = 32.0f,
+                                                         .beta_slow = 1.0f};
                 c.dst = l % 2 ? c.src[0] : tensor_new(type, d[i][0], 3, 4, 2, how[(l + i) % 4]);
                 check_row(&c, F32_SUMS);
                 next_case();
@@ -413,17 +432,20 @@ static void drive_rope(const struct ingot_kernel *row) {
 }
 
 static void drive_soft_max(const struct ingot_kernel *row) {
-    const int64_t        k[] = {1, 3, 32, 33, 577, 1030, 5001};
+    const int64_t k[] = {1, 3, 32, 33, 577, 1030, 5001};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
     for (size_t i = 0; i < COUNT(k); i++)
         for (size_t l = 0; l < 4; l++)
             for (int masked = row->tile != INGOT_TYPE_F32; masked < 2; masked++) {
-                struct op_case c = {.op = INGOT_OP_SOFT_MAX, .src = {tensor_new(INGOT_TYPE_F32, k[i], 3, 2, 2, how[l])}};
+                struct op_case c = {.op = INGOT_OP_SOFT_MAX,
+                                    .src = {tensor_new(INGOT_TYPE_F32, k[i], 3, 2, 2, how[l])}};
                 tensor_fill_random(c.src[0], -30.0, 30.0);
                 if (masked) {
-                    c.src[1] = tensor_new((ingot_type)row->tile, k[i], 3 + (int64_t)(l % 2), 1 + (int64_t)(i % 2), 1, how[(l + 1) % 4]);
+                    c.src[1] = tensor_new((ingot_type)row->tile, k[i], 3 + (int64_t)(l % 2), 1 + (int64_t)(i % 2), 1,
+                                          how[(l + 1) % 4]);
                     tensor_fill_random(c.src[1], -4.0, 0.0);
-                    for (int64_t e = 0; e < k[i]; e++) tensor_set(c.src[1], e, 1, 0, 0, -INFINITY); /* a row with nothing left */
+                    for (int64_t e = 0; e < k[i]; e++)
+                        tensor_set(c.src[1], e, 1, 0, 0, -INFINITY); /* a row with nothing left */
                     tensor_set(c.src[1], k[i] - 1, 0, 0, 0, -INFINITY);
                     tensor_set(c.src[1], 0, 0, 0, 0, 0.0);
                 }
@@ -438,21 +460,21 @@ static void drive_soft_max(const struct ingot_kernel *row) {
 
 struct shape {
     int64_t m, n, k, ne2, ne3, ratio2, ratio3;
-    bool    add, strided;
+    bool add, strided;
 };
 
 static void mmvq_case(const struct ingot_kernel *row, const struct shape *s) {
     const ingot_type type = (ingot_type)row->type;
-    struct layout    w_rows = {{s->strided ? 1 : 0, s->strided ? 1 : 0, 0, 0}, {0, 1, 2, 3}, s->strided ? 2 : 0};
-    struct op_case   c = {.op = INGOT_OP_MUL_MAT};
-    const int64_t    columns = s->n * s->ne2 * s->ne3;
+    struct layout w_rows = {{s->strided ? 1 : 0, s->strided ? 1 : 0, 0, 0}, {0, 1, 2, 3}, s->strided ? 2 : 0};
+    struct op_case c = {.op = INGOT_OP_MUL_MAT};
+    const int64_t columns = s->n * s->ne2 * s->ne3;
     c.src[0] = filled(type, s->k, s->m, s->ne2 / s->ratio2, s->ne3 / s->ratio3, &w_rows);
     c.src[1] = filled(INGOT_TYPE_F32, s->k, s->n, s->ne2, s->ne3, &packed);
     c.dst = tensor_new(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided ? &gapped : &packed);
-    struct q8      q = q8_new(s->k, columns);
-    struct extras  extra = {.q8_in = q.arg};
-    double        *b = tensor_values(c.src[1]), *unrounded = case_reference(&c);
-    const double   bound = 5e-4 * case_cancellation(&c, unrounded);
+    struct q8 q = q8_new(s->k, columns);
+    struct extras extra = {.q8_in = q.arg};
+    double *b = tensor_values(c.src[1]), *unrounded = case_reference(&c);
+    const double bound = 5e-4 * case_cancellation(&c, unrounded);
     q8_fill(q, b, s->k, columns);
     tensor_upload(q.qs), tensor_upload(q.scales);
     /* The reference multiplies with d*q: B's image holds those numbers while it is made (d*q needs up to 32 bits: f64). */
@@ -464,7 +486,7 @@ static void mmvq_case(const struct ingot_kernel *row, const struct shape *s) {
         const int64_t i2 = column / s->n % s->ne2 / s->ratio2, i3 = column / s->n / s->ne2 / s->ratio3;
         for (int64_t i = 0; i < s->m; i++) {
             const double *w_row = w + ((i3 * (s->ne2 / s->ratio2) + i2) * s->m + i) * s->k;
-            double        sum = 0.0;
+            double sum = 0.0;
             for (int64_t e = 0; e < s->k; e++) sum += w_row[e] * b[column * s->k + e];
             rounded[column * s->m + i] = sum;
         }
@@ -481,7 +503,9 @@ static void mmvq_case(const struct ingot_kernel *row, const struct shape *s) {
     check_result(c.dst, rounded, sums, case_text(&c));
     if (s->k >= 256 && columns * s->m >= 16) {
         double e = check_nmse(tensor_values(c.dst), unrounded, columns * s->m);
-        if (!(e <= bound)) check_fail("%s: NMSE %.3e against activations as they were, at most %.1e expected", case_text(&c), e, bound);
+        if (!(e <= bound))
+            check_fail("%s: NMSE %.3e against activations as they were, at most %.1e expected", case_text(&c), e,
+                       bound);
     }
     check_unchanged(c.src[0], case_text(&c));
     check_unchanged(q.qs, case_text(&c));
@@ -500,13 +524,14 @@ static void mmvq_case(const struct ingot_kernel *row, const struct shape *s) {
 
 static void mmvf_case(const struct ingot_kernel *row, const struct shape *s) {
     const ingot_type type = (ingot_type)row->type;
-    struct layout    w_rows = {{s->strided ? 3 : 0, s->strided ? 1 : 0, 0, 0}, {0, 1, 2, 3}, s->strided ? ingot_type_size(type) : 0};
-    struct op_case   c = {.op = INGOT_OP_MUL_MAT};
+    struct layout w_rows = {
+        {s->strided ? 3 : 0, s->strided ? 1 : 0, 0, 0}, {0, 1, 2, 3}, s->strided ? ingot_type_size(type) : 0};
+    struct op_case c = {.op = INGOT_OP_MUL_MAT};
     c.src[0] = filled(type, s->k, s->m, s->ne2 / s->ratio2, s->ne3 / s->ratio3, &w_rows);
     c.src[1] = filled(INGOT_TYPE_F32, s->k, s->n, s->ne2, s->ne3, s->strided ? &swapped : &packed);
     c.dst = tensor_new(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided ? &gapped : &packed);
     struct extras extra = {0};
-    double       *ref = case_reference(&c);
+    double *ref = case_reference(&c);
     if (s->add) {
         extra.add = filled(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided ? &gapped : &packed);
         tensor_upload(extra.add);
@@ -523,12 +548,14 @@ static void mmvf_case(const struct ingot_kernel *row, const struct shape *s) {
 
 /* m: one row, odd rows, more than a block of rows; k: one block, odd numbers of blocks, long; n: below, at and above the
  * tile; matrices with ratios; strides; addend. */
-static void drive_product(const struct ingot_kernel *row, void (*one)(const struct ingot_kernel *, const struct shape *)) {
-    const bool    plain = !check_is_block((ingot_type)row->type);
+static void drive_product(const struct ingot_kernel *row,
+                          void (*one)(const struct ingot_kernel *, const struct shape *)) {
+    const bool plain = !check_is_block((ingot_type)row->type);
     const int64_t block = ingot_type_block((ingot_type)row->type), tile = row->tile;
     const int64_t m[] = {1, 2, 3, 31, 33, 64, 65, 127};
     /* Around 2048 and 16384 kernels change how many lanes share a row, and in how many rounds. */
-    const int64_t k[] = {block, 2 * block, 3 * block, 576, 1536, 2048, 2048 + block, 4096 + block, 8192 - block, 16384, 16384 + block, 33024};
+    const int64_t k[] = {block,        2 * block,    3 * block,    576,   1536,          2048,
+                         2048 + block, 4096 + block, 8192 - block, 16384, 16384 + block, 33024};
     const int64_t odd_k[] = {1, 3, 7, 63, 257, 1001, 2049, 16391};
     const int64_t n[] = {1, tile - 1, tile + 1, 2 * tile + 1};
     for (size_t i = 0; i < COUNT(m); i++)
@@ -557,8 +584,8 @@ static void drive_mmvf(const struct ingot_kernel *row) {
 /* ================================================= Attention ====================================================== */
 
 static void drive_attention(const struct ingot_kernel *row) {
-    const int64_t        head = row->tile, d[] = {head, head - 8, head / 2 + 8, 8, head - 1};
-    const int64_t        keys[] = {1, 31, 33, 65, 257}, heads[][2] = {{1, 1}, {2, 1}, {6, 2}, {9, 3}};
+    const int64_t head = row->tile, d[] = {head, head - 8, head / 2 + 8, 8, head - 1};
+    const int64_t keys[] = {1, 31, 33, 65, 257}, heads[][2] = {{1, 1}, {2, 1}, {6, 2}, {9, 3}};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
     for (size_t i = 0; i < COUNT(d); i++)
         for (size_t s = 0; s < COUNT(keys); s++) {
@@ -587,17 +614,21 @@ static void drive_attention(const struct ingot_kernel *row) {
 
 typedef void driver(const struct ingot_kernel *row);
 static driver *const drivers[INGOT_FAMILY_COUNT] = {
-    [INGOT_FAMILY_DEQUANT] = drive_dequant,   [INGOT_FAMILY_COPY] = drive_copy,         [INGOT_FAMILY_QUANTIZE] = drive_quantize,
-    [INGOT_FAMILY_MMVQ] = drive_mmvq,         [INGOT_FAMILY_MMVF] = drive_mmvf,         [INGOT_FAMILY_GET_ROWS] = drive_get_rows,
-    [INGOT_FAMILY_SET_ROWS] = drive_set_rows, [INGOT_FAMILY_ADD] = drive_binary,        [INGOT_FAMILY_MUL] = drive_binary,
-    [INGOT_FAMILY_RMS_NORM] = drive_rms_norm, [INGOT_FAMILY_ROPE] = drive_rope,         [INGOT_FAMILY_SILU] = drive_silu,
-    [INGOT_FAMILY_SWIGLU] = drive_swiglu,     [INGOT_FAMILY_SOFT_MAX] = drive_soft_max, [INGOT_FAMILY_ATTN] = drive_attention,
+    [INGOT_FAMILY_DEQUANT] = drive_dequant,   [INGOT_FAMILY_COPY] = drive_copy,
+    [INGOT_FAMILY_QUANTIZE] = drive_quantize, [INGOT_FAMILY_MMVQ] = drive_mmvq,
+    [INGOT_FAMILY_MMVF] = drive_mmvf,         [INGOT_FAMILY_GET_ROWS] = drive_get_rows,
+    [INGOT_FAMILY_SET_ROWS] = drive_set_rows, [INGOT_FAMILY_ADD] = drive_binary,
+    [INGOT_FAMILY_MUL] = drive_binary,        [INGOT_FAMILY_RMS_NORM] = drive_rms_norm,
+    [INGOT_FAMILY_ROPE] = drive_rope,         [INGOT_FAMILY_SILU] = drive_silu,
+    [INGOT_FAMILY_SWIGLU] = drive_swiglu,     [INGOT_FAMILY_SOFT_MAX] = drive_soft_max,
+    [INGOT_FAMILY_ATTN] = drive_attention,
 };
 
 static void test_row(void **state) {
     const struct ingot_kernel *row = *state;
     if (!drivers[row->family])
-        check_fail("%s: family %s has no driver in this file", row->symbol, ingot_family_name((enum ingot_family)row->family));
+        check_fail("%s: family %s has no driver in this file", row->symbol,
+                   ingot_family_name((enum ingot_family)row->family));
     if (!only_begin(row)) {
         print_message("%s: this device has no code for it\n", row->symbol);
         skip();

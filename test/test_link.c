@@ -7,17 +7,18 @@
 #include "ingot.h"
 
 int main(void) {
-    ingot_build    build = ingot_build_info();
+    ingot_build build = ingot_build_info();
     ingot_context *ctx = NULL;
-    ingot_buffer  *wb = NULL, *xb = NULL, *yb = NULL;
-    ingot_tensor   w, x, y;
-    int            devices = -1;
-    float          w_host[3 * 4], x_host[4] = {1, 2, 3, 4}, y_host[3] = {-1, -1, -1};
+    ingot_buffer *wb = NULL, *xb = NULL, *yb = NULL;
+    ingot_tensor w, x, y;
+    int devices = -1;
+    float w_host[3 * 4], x_host[4] = {1, 2, 3, 4}, y_host[3] = {-1, -1, -1};
 
     printf("ingot %s for \"%s\", %d kernels\n", build.version, build.archs, build.kernels);
     ingot_status st = ingot_device_count(&devices);
     if (st == INGOT_ERR_NO_DEVICE) {
-        const int peaceful = devices == 0 && ingot_error(NULL)[0] != '\0' && ingot_context_create(NULL, &ctx) == INGOT_ERR_NO_DEVICE && !ctx;
+        const int peaceful = devices == 0 && ingot_error(NULL)[0] != '\0' &&
+                             ingot_context_create(NULL, &ctx) == INGOT_ERR_NO_DEVICE && !ctx;
         printf("no device: %s\n", ingot_error(NULL));
         return peaceful ? 0 : 1;
     }

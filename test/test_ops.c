@@ -12,8 +12,9 @@
 static const double EXACT = 0.0, F32_SUMS = 1e-10, Q8_ACTIVATIONS = 5e-4;
 
 static const ingot_type floats[] = {INGOT_TYPE_F32, INGOT_TYPE_F16, INGOT_TYPE_BF16};
-static const ingot_type all_types[] = {INGOT_TYPE_F32,  INGOT_TYPE_F16,  INGOT_TYPE_BF16, INGOT_TYPE_Q4_0, INGOT_TYPE_Q4_1,
-                                       INGOT_TYPE_Q5_0, INGOT_TYPE_Q5_1, INGOT_TYPE_Q8_0, INGOT_TYPE_Q4_K, INGOT_TYPE_Q6_K};
+static const ingot_type all_types[] = {INGOT_TYPE_F32,  INGOT_TYPE_F16,  INGOT_TYPE_BF16, INGOT_TYPE_Q4_0,
+                                       INGOT_TYPE_Q4_1, INGOT_TYPE_Q5_0, INGOT_TYPE_Q5_1, INGOT_TYPE_Q8_0,
+                                       INGOT_TYPE_Q4_K, INGOT_TYPE_Q6_K};
 
 /* Memory layouts that every op must honour: packed, gaps everywhere, rows and matrices swapped, transposed (elements of
  * a row apart), an address that is aligned to one element only. */
@@ -33,13 +34,13 @@ static struct layout layout_for(ingot_type type, size_t which) {
     return l;
 }
 
-static struct tensor *new(ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3, size_t which) {
+static struct tensor *new (ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3, size_t which) {
     struct layout l = layout_for(type, which);
     return tensor_new(type, ne0, ne1, ne2, ne3, &l);
 }
 
 static struct tensor *random_new(ingot_type type, int64_t ne0, int64_t ne1, int64_t ne2, int64_t ne3, size_t which) {
-    struct tensor *t = new(type, ne0, ne1, ne2, ne3, which);
+    struct tensor *t = new (type, ne0, ne1, ne2, ne3, which);
     tensor_fill_random(t, -2.0, 2.0);
     return t;
 }
@@ -53,7 +54,8 @@ static struct op_case op2(ingot_op op, struct tensor *dst, struct tensor *a, str
 static void ids_random(struct tensor *ids, int64_t rows) {
     for (int64_t i2 = 0; i2 < ids->t.ne[2]; i2++)
         for (int64_t i1 = 0; i1 < ids->t.ne[1]; i1++)
-            for (int64_t i0 = 0; i0 < ids->t.ne[0]; i0++) tensor_set(ids, i0, i1, i2, 0, (double)check_range(0, rows - 1));
+            for (int64_t i0 = 0; i0 < ids->t.ne[0]; i0++)
+                tensor_set(ids, i0, i1, i2, 0, (double)check_range(0, rows - 1));
 }
 
 static void get_rows_types(void **state) {
@@ -63,11 +65,11 @@ static void get_rows_types(void **state) {
             for (size_t l = PACKED; l <= SWAPPED; l++) {
                 if (!check_in_build(all_types[t])) continue;
                 struct tensor *table = random_new(all_types[t], k, 9, 2, 3, l);
-                struct tensor *ids = new(INGOT_TYPE_I32, 5, 2, 3, 1, l);
+                struct tensor *ids = new (INGOT_TYPE_I32, 5, 2, 3, 1, l);
                 ids_random(ids, 9);
                 tensor_set(ids, 0, 0, 0, 0, 8);
                 tensor_set(ids, 1, 0, 0, 0, 0);
-                struct op_case c = op2(INGOT_OP_GET_ROWS, new(INGOT_TYPE_F32, k, 5, 2, 3, l), table, ids);
+                struct op_case c = op2(INGOT_OP_GET_ROWS, new (INGOT_TYPE_F32, k, 5, 2, 3, l), table, ids);
                 case_check(&c, EXACT);
                 check_release();
             }
@@ -81,9 +83,9 @@ static void get_rows_odd(void **state) {
         if (!check_in_build(type)) continue;
         const int64_t block = ingot_type_block(type);
         for (int64_t k = block; k <= 3 * block; k += block) {
-            struct tensor *ids = new(INGOT_TYPE_I32, 3, 1, 1, 1, TRANSPOSED);
+            struct tensor *ids = new (INGOT_TYPE_I32, 3, 1, 1, 1, TRANSPOSED);
             tensor_set(ids, 0, 0, 0, 0, 2), tensor_set(ids, 1, 0, 0, 0, 0), tensor_set(ids, 2, 0, 0, 0, 2);
-            struct op_case c = op2(INGOT_OP_GET_ROWS, new(INGOT_TYPE_F32, k, 3, 1, 1, SHIFTED),
+            struct op_case c = op2(INGOT_OP_GET_ROWS, new (INGOT_TYPE_F32, k, 3, 1, 1, SHIFTED),
                                    random_new(type, k, 3, 1, 1, block == 1 ? TRANSPOSED : GAPPED), ids);
             case_check(&c, EXACT);
         }
@@ -95,10 +97,10 @@ static void get_rows_bad_ids(void **state) {
     (void)state;
     for (size_t t = 0; t < COUNT(all_types); t++) {
         if (!check_in_build(all_types[t])) continue;
-        struct tensor *ids = new(INGOT_TYPE_I32, 6, 1, 1, 1, PACKED);
-        const double   bad[6] = {-1, 3, 4, 2147483647.0, -2147483648.0, 0};
+        struct tensor *ids = new (INGOT_TYPE_I32, 6, 1, 1, 1, PACKED);
+        const double bad[6] = {-1, 3, 4, 2147483647.0, -2147483648.0, 0};
         for (int i = 0; i < 6; i++) tensor_set(ids, i, 0, 0, 0, bad[i]);
-        struct op_case c = op2(INGOT_OP_GET_ROWS, new(INGOT_TYPE_F32, 256, 6, 1, 1, PACKED),
+        struct op_case c = op2(INGOT_OP_GET_ROWS, new (INGOT_TYPE_F32, 256, 6, 1, 1, PACKED),
                                random_new(all_types[t], 256, 4, 1, 1, PACKED), ids);
         case_check(&c, EXACT); /* the reference has NaN in rows 0, 2, 3, 4 */
         /* That is not the poison: the same with a result full of zeros. */
@@ -114,15 +116,15 @@ static double mod10(int64_t e) {
 
 static void get_rows_many_R14(void **state) {
     (void)state;
-    struct tensor *ids = new(INGOT_TYPE_I32, 70000, 1, 1, 1, PACKED);
+    struct tensor *ids = new (INGOT_TYPE_I32, 70000, 1, 1, 1, PACKED);
     tensor_fill_by(ids, mod10);
-    struct op_case c = op2(INGOT_OP_GET_ROWS, new(INGOT_TYPE_F32, 16, 70000, 1, 1, PACKED),
+    struct op_case c = op2(INGOT_OP_GET_ROWS, new (INGOT_TYPE_F32, 16, 70000, 1, 1, PACKED),
                            random_new(INGOT_TYPE_F32, 16, 10, 1, 1, PACKED), ids);
     case_check(&c, EXACT);
     check_release();
-    ids = new(INGOT_TYPE_I32, 3, 300, 300, 1, PACKED);
+    ids = new (INGOT_TYPE_I32, 3, 300, 300, 1, PACKED);
     ids_random(ids, 2);
-    c = op2(INGOT_OP_GET_ROWS, new(INGOT_TYPE_F32, 2, 3, 300, 300, PACKED),
+    c = op2(INGOT_OP_GET_ROWS, new (INGOT_TYPE_F32, 2, 3, 300, 300, PACKED),
             random_new(INGOT_TYPE_F16, 2, 2, 300, 300, PACKED), ids);
     case_check(&c, EXACT);
 }
@@ -152,7 +154,7 @@ static void set_rows_types(void **state) {
             for (size_t l = 0; l < COUNT(layouts); l++)
                 for (int64_t k = 1; k <= 65; k = k * 4 + (k == 16)) {
                     struct tensor *dst = random_new(floats[t], k, 11, 4, 3, l);
-                    struct tensor *ids = new(id_types[it], 5, 2, l == PACKED ? 3 : 1, 1, l);
+                    struct tensor *ids = new (id_types[it], 5, 2, l == PACKED ? 3 : 1, 1, l);
                     ids_distinct(ids, 11);
                     struct op_case c = op2(INGOT_OP_SET_ROWS, dst, random_new(INGOT_TYPE_F32, k, 5, 4, 3, l), ids);
                     case_check(&c, EXACT);
@@ -164,8 +166,8 @@ static void set_rows_bad_ids(void **state) {
     (void)state;
     const ingot_type id_types[] = {INGOT_TYPE_I32, INGOT_TYPE_I64};
     for (size_t it = 0; it < COUNT(id_types); it++) {
-        struct tensor *ids = new(id_types[it], 5, 1, 1, 1, PACKED);
-        const double   bad[5] = {-1, 3, 4, it ? 4294967296.0 : 2147483647.0, it ? -4294967295.0 : -2147483648.0};
+        struct tensor *ids = new (id_types[it], 5, 1, 1, 1, PACKED);
+        const double bad[5] = {-1, 3, 4, it ? 4294967296.0 : 2147483647.0, it ? -4294967295.0 : -2147483648.0};
         for (int i = 0; i < 5; i++) tensor_set(ids, i, 0, 0, 0, bad[i]);
         struct op_case c = op2(INGOT_OP_SET_ROWS, random_new(INGOT_TYPE_F16, 32, 4, 1, 1, PACKED),
                                random_new(INGOT_TYPE_F32, 32, 5, 1, 1, PACKED), ids);
@@ -177,11 +179,11 @@ static void set_rows_narrow_R67(void **state) {
     (void)state;
     const int times = check_device().simt ? 3 : 100;
     for (int64_t k = 1; k <= 3; k++) {
-        struct tensor *ids = new(INGOT_TYPE_I64, 512, 512, 1, 1, PACKED);
+        struct tensor *ids = new (INGOT_TYPE_I64, 512, 512, 1, 1, PACKED);
         ids_distinct(ids, 600);
         struct op_case c = op2(INGOT_OP_SET_ROWS, random_new(INGOT_TYPE_F16, k, 600, 512, 1, PACKED),
                                random_new(INGOT_TYPE_F32, k, 512, 512, 1, PACKED), ids);
-        double        *ref = case_reference(&c);
+        double *ref = case_reference(&c);
         unsigned char *old = check_alloc(c.dst->bytes);
         memcpy(old, c.dst->host, c.dst->bytes);
         tensor_upload(c.src[0]), tensor_upload(c.src[1]);
@@ -194,7 +196,8 @@ static void set_rows_narrow_R67(void **state) {
             double *got = tensor_values(c.dst);
             for (int64_t e = 0; e < ingot_tensor_elements(&c.dst->t); e++)
                 if (got[e] != check_round(INGOT_TYPE_F16, ref[e]))
-                    check_fail("width %d, run %d: element %lld is %g, expected %g", (int)k, i, (long long)e, got[e], ref[e]);
+                    check_fail("width %d, run %d: element %lld is %g, expected %g", (int)k, i, (long long)e, got[e],
+                               ref[e]);
         }
         check_release();
     }
@@ -208,7 +211,7 @@ static void cpy_plain(void **state) {
         for (size_t to = 0; to < COUNT(floats); to++)
             for (size_t ls = 0; ls < COUNT(layouts); ls++)
                 for (size_t ld = 0; ld < COUNT(layouts); ld++) {
-                    struct tensor *src = new(floats[from], 37, 5, 3, 2, ls);
+                    struct tensor *src = new (floats[from], 37, 5, 3, 2, ls);
                     tensor_fill_wild(src); /* overflow to infinity, denormals, ties */
                     tensor_set(src, 0, 0, 0, 0, 65519.99);
                     tensor_set(src, 1, 0, 0, 0, 65520.0);
@@ -220,7 +223,7 @@ static void cpy_plain(void **state) {
                     tensor_set(src, 7, 0, 0, 0, NAN);
                     tensor_set(src, 8, 0, 0, 0, 1.0 + 0x1p-8);
                     tensor_set(src, 9, 0, 0, 0, 3.4e38);
-                    struct op_case c = op2(INGOT_OP_CPY, new(floats[to], 37, 5, 3, 2, ld), src, NULL);
+                    struct op_case c = op2(INGOT_OP_CPY, new (floats[to], 37, 5, 3, 2, ld), src, NULL);
                     case_check(&c, EXACT);
                     tensor_fill(c.dst, 0.0); /* so that the poison is not taken for the NaN */
                     case_check(&c, EXACT);
@@ -230,13 +233,15 @@ static void cpy_plain(void **state) {
 
 static void cpy_reshaped(void **state) {
     (void)state;
-    const int64_t shapes[][4] = {{24, 5, 3, 2}, {720, 1, 1, 1}, {1, 720, 1, 1}, {5, 3, 2, 24}, {2, 3, 4, 30}, {48, 15, 1, 1}};
+    const int64_t shapes[][4] = {{24, 5, 3, 2}, {720, 1, 1, 1}, {1, 720, 1, 1},
+                                 {5, 3, 2, 24}, {2, 3, 4, 30},  {48, 15, 1, 1}};
     for (size_t from = 0; from < COUNT(shapes); from++)
         for (size_t to = 0; to < COUNT(shapes); to++)
             for (size_t l = 0; l < COUNT(layouts); l++) {
                 const int64_t *a = shapes[from], *b = shapes[to];
-                struct op_case c = op2(INGOT_OP_CPY, new(floats[to % 3], b[0], b[1], b[2], b[3], l),
-                                       random_new(floats[from % 3], a[0], a[1], a[2], a[3], (l + from) % COUNT(layouts)), NULL);
+                struct op_case c =
+                    op2(INGOT_OP_CPY, new (floats[to % 3], b[0], b[1], b[2], b[3], l),
+                        random_new(floats[from % 3], a[0], a[1], a[2], a[3], (l + from) % COUNT(layouts)), NULL);
                 case_check(&c, EXACT);
                 check_release();
             }
@@ -248,9 +253,10 @@ static void cpy_blocks(void **state) {
         for (size_t to = 0; to < COUNT(floats); to++)
             for (size_t l = 0; l < COUNT(layouts); l++) {
                 if (!check_in_build(all_types[t])) continue;
-                struct tensor *src = new(all_types[t], 3 * ingot_type_block(all_types[t]), 5, 3, 2, l == TRANSPOSED ? GAPPED : l);
+                struct tensor *src =
+                    new (all_types[t], 3 * ingot_type_block(all_types[t]), 5, 3, 2, l == TRANSPOSED ? GAPPED : l);
                 tensor_fill_wild(src);
-                struct op_case c = op2(INGOT_OP_CPY, new(floats[to], src->t.ne[0], 5, 3, 2, l), src, NULL);
+                struct op_case c = op2(INGOT_OP_CPY, new (floats[to], src->t.ne[0], 5, 3, 2, l), src, NULL);
                 case_check(&c, EXACT);
                 check_release();
             }
@@ -270,9 +276,11 @@ static void cpy_many_rows_R13(void **state) {
     case_check(&c, EXACT);
     check_release();
     /* The same for plain types with strides, and for rows of one element. */
-    c = op2(INGOT_OP_CPY, new(INGOT_TYPE_F16, 2, 70000, 2, 1, GAPPED), random_new(INGOT_TYPE_F32, 2, 70000, 2, 1, SWAPPED), NULL);
+    c = op2(INGOT_OP_CPY, new (INGOT_TYPE_F16, 2, 70000, 2, 1, GAPPED),
+            random_new(INGOT_TYPE_F32, 2, 70000, 2, 1, SWAPPED), NULL);
     case_check(&c, EXACT);
-    c = op2(INGOT_OP_CPY, new(INGOT_TYPE_F32, 1, 3, 2, 70000, PACKED), random_new(INGOT_TYPE_BF16, 1, 3, 2, 70000, GAPPED), NULL);
+    c = op2(INGOT_OP_CPY, new (INGOT_TYPE_F32, 1, 3, 2, 70000, PACKED),
+            random_new(INGOT_TYPE_BF16, 1, 3, 2, 70000, GAPPED), NULL);
     case_check(&c, EXACT);
 }
 
@@ -293,8 +301,10 @@ static void cpy_overflow_R56(void **state) {
 /* =================================================== Add, mul ===================================================== */
 
 static const ingot_op binary_ops[] = {INGOT_OP_ADD, INGOT_OP_MUL};
-static const ingot_type binary_types[][2] = {{INGOT_TYPE_F32, INGOT_TYPE_F32},   {INGOT_TYPE_F16, INGOT_TYPE_F16},
-                                             {INGOT_TYPE_BF16, INGOT_TYPE_BF16}, {INGOT_TYPE_F16, INGOT_TYPE_F32},
+static const ingot_type binary_types[][2] = {{INGOT_TYPE_F32, INGOT_TYPE_F32},
+                                             {INGOT_TYPE_F16, INGOT_TYPE_F16},
+                                             {INGOT_TYPE_BF16, INGOT_TYPE_BF16},
+                                             {INGOT_TYPE_F16, INGOT_TYPE_F32},
                                              {INGOT_TYPE_BF16, INGOT_TYPE_F32}};
 
 /* f32 results are exact; narrow ones may round twice. */
@@ -304,12 +314,12 @@ static double binary_bound(ingot_type type) {
 
 static void binary_broadcast(void **state) {
     (void)state;
-    const int64_t b[][4] = {{36, 6, 4, 2}, {36, 1, 1, 1}, {1, 1, 1, 1}, {1, 6, 1, 1}, {36, 6, 1, 2},
+    const int64_t b[][4] = {{36, 6, 4, 2}, {36, 1, 1, 1}, {1, 1, 1, 1},  {1, 6, 1, 1}, {36, 6, 1, 2},
                             {12, 3, 2, 1}, {1, 1, 4, 1},  {18, 6, 4, 2}, {36, 2, 4, 1}};
     for (size_t o = 0; o < COUNT(binary_ops); o++)
         for (size_t t = 0; t < COUNT(binary_types); t++)
             for (size_t s = 0; s < COUNT(b); s++) {
-                struct op_case c = op2(binary_ops[o], new(binary_types[t][0], 36, 6, 4, 2, PACKED),
+                struct op_case c = op2(binary_ops[o], new (binary_types[t][0], 36, 6, 4, 2, PACKED),
                                        random_new(binary_types[t][0], 36, 6, 4, 2, PACKED),
                                        random_new(binary_types[t][1], b[s][0], b[s][1], b[s][2], b[s][3], PACKED));
                 case_check(&c, binary_bound(binary_types[t][0]));
@@ -324,10 +334,11 @@ static void binary_layouts(void **state) {
         for (size_t t = 0; t < COUNT(binary_types); t++)
             for (size_t la = 0; la < COUNT(layouts); la++)
                 for (size_t lb = 0; lb < COUNT(layouts); lb++) {
-                    const int64_t  n = n0[(la + lb) % 4];
-                    struct op_case c = op2(binary_ops[o], new(binary_types[t][0], n, 5, 4, 3, (la + lb) % COUNT(layouts)),
-                                           random_new(binary_types[t][0], n, 5, 4, 3, la),
-                                           random_new(binary_types[t][1], n, 5, lb % 2 ? 2 : 4, 3, lb));
+                    const int64_t n = n0[(la + lb) % 4];
+                    struct op_case c =
+                        op2(binary_ops[o], new (binary_types[t][0], n, 5, 4, 3, (la + lb) % COUNT(layouts)),
+                            random_new(binary_types[t][0], n, 5, 4, 3, la),
+                            random_new(binary_types[t][1], n, 5, lb % 2 ? 2 : 4, 3, lb));
                     case_check(&c, binary_bound(binary_types[t][0]));
                     check_release();
                 }
@@ -365,7 +376,7 @@ static void binary_many_rows(void **state) {
     const int64_t shapes[][4] = {{2, 70000, 1, 1}, {1, 3, 70000, 1}, {1, 2, 1, 70000}, {3, 70001, 2, 1}};
     for (size_t s = 0; s < COUNT(shapes); s++) {
         const int64_t *n = shapes[s];
-        struct op_case c = op2(INGOT_OP_ADD, new(INGOT_TYPE_F32, n[0], n[1], n[2], n[3], GAPPED),
+        struct op_case c = op2(INGOT_OP_ADD, new (INGOT_TYPE_F32, n[0], n[1], n[2], n[3], GAPPED),
                                random_new(INGOT_TYPE_F32, n[0], n[1], n[2], n[3], PACKED),
                                random_new(INGOT_TYPE_F32, 1, n[1], n[2], n[3], PACKED));
         case_check(&c, EXACT);
@@ -386,7 +397,7 @@ static void rms_norm_shapes(void **state) {
     const int64_t n[] = {1, 2, 31, 32, 33, 127, 576, 1023, 1536, 4097};
     for (size_t i = 0; i < COUNT(n); i++)
         for (size_t l = 0; l < COUNT(layouts); l++) {
-            struct op_case c = norm_case(new(INGOT_TYPE_F32, n[i], 3, 2, 2, (l + i) % COUNT(layouts)),
+            struct op_case c = norm_case(new (INGOT_TYPE_F32, n[i], 3, 2, 2, (l + i) % COUNT(layouts)),
                                          random_new(INGOT_TYPE_F32, n[i], 3, 2, 2, l), 1e-5f);
             case_check(&c, F32_SUMS);
             struct tensor *x = random_new(INGOT_TYPE_F32, n[i], 3, 2, 2, l);
@@ -410,7 +421,8 @@ static void rms_norm_values(void **state) {
     case_check(&c, F32_SUMS);
     for (int64_t i = 0; i < 100; i++) assert_true(tensor_get(c.dst, i, 0, 0, 0) == 0.0);
     /* More rows than a grid dimension holds. */
-    c = norm_case(new(INGOT_TYPE_F32, 3, 70000, 2, 1, GAPPED), random_new(INGOT_TYPE_F32, 3, 70000, 2, 1, PACKED), 1e-6f);
+    c = norm_case(new (INGOT_TYPE_F32, 3, 70000, 2, 1, GAPPED), random_new(INGOT_TYPE_F32, 3, 70000, 2, 1, PACKED),
+                  1e-6f);
     case_check(&c, F32_SUMS);
 }
 
@@ -429,15 +441,16 @@ static struct op_case rope_case(struct tensor *dst, struct tensor *x, int64_t po
 static void rope_modes(void **state) {
     (void)state;
     const ingot_rope_mode modes[] = {INGOT_ROPE_NORMAL, INGOT_ROPE_NEOX};
-    const ingot_type      types[] = {INGOT_TYPE_F32, INGOT_TYPE_F16};
-    const int             d_and_dims[][2] = {{64, 64}, {64, 32}, {128, 128}, {80, 20}, {10, 6}, {2, 2}, {33, 32}, {256, 256}};
+    const ingot_type types[] = {INGOT_TYPE_F32, INGOT_TYPE_F16};
+    const int d_and_dims[][2] = {{64, 64}, {64, 32}, {128, 128}, {80, 20}, {10, 6}, {2, 2}, {33, 32}, {256, 256}};
     for (size_t m = 0; m < 2; m++)
         for (size_t t = 0; t < 2; t++)
             for (size_t i = 0; i < COUNT(d_and_dims); i++)
                 for (size_t l = 0; l < COUNT(layouts); l++) {
-                    const int64_t  d = d_and_dims[i][0];
+                    const int64_t d = d_and_dims[i][0];
                     struct tensor *x = random_new(types[t], d, 3, 5, 2, l);
-                    struct tensor *dst = l % 2 ? x : new(types[t], d, 3, 5, 2, (l + i) % COUNT(layouts)); /* odd: in place */
+                    struct tensor *dst =
+                        l % 2 ? x : new (types[t], d, 3, 5, 2, (l + i) % COUNT(layouts)); /* odd: in place */
                     struct op_case c = rope_case(dst, x, 5, 60.0, d_and_dims[i][1]);
                     c.node.params.rope.mode = modes[m];
                     case_check(&c, F32_SUMS);
@@ -456,7 +469,9 @@ static void rope_scaling(void **state) {
             if (variant == 1) p->freq_scale = 0.25f;
             if (variant == 2) p->freq_base = 500000.0f, p->attn_factor = 1.5f;
             if (variant == 3) p->freq_scale = 0.125f, p->ext_factor = 1.0f;
-            if (variant == 4) p->freq_scale = 0.25f, p->ext_factor = 0.5f, p->beta_fast = 16.0f, p->beta_slow = 2.0f, p->n_ctx_orig = 4096;
+            if (variant == 4)
+                p->freq_scale = 0.25f, p->ext_factor = 0.5f, p->beta_fast = 16.0f, p->beta_slow = 2.0f,
+                p->n_ctx_orig = 4096;
             if (variant == 5) {
                 c.src[2] = tensor_new(INGOT_TYPE_F32, 48, 1, 1, 1, NULL);
                 tensor_fill_random(c.src[2], 1.0, 8.0);
@@ -481,7 +496,8 @@ static void rope_slice_R42(void **state) {
     (void)state;
     /* Q out of a merged QKV row: 4 heads of 64, row stride 3*256; against a dense copy, bit for bit. */
     for (int neox = 0; neox < 2; neox++) {
-        struct tensor *view = tensor_new(INGOT_TYPE_F32, 64, 4, 6, 1, &(struct layout){{0, 512, 0, 0}, {0, 1, 2, 3}, 0});
+        struct tensor *view =
+            tensor_new(INGOT_TYPE_F32, 64, 4, 6, 1, &(struct layout){{0, 512, 0, 0}, {0, 1, 2, 3}, 0});
         struct tensor *dense = tensor_new(INGOT_TYPE_F32, 64, 4, 6, 1, NULL);
         tensor_fill_random(view, -1.0, 1.0);
         for (int64_t n = 0; n < 6; n++)
@@ -518,12 +534,13 @@ static void silu_all(void **state) {
     for (size_t t = 0; t < COUNT(floats); t++)
         for (size_t i = 0; i < COUNT(n); i++)
             for (size_t l = 0; l < COUNT(layouts); l++) {
-                struct tensor *x = new(floats[t], n[i], 3, 2, 2, l);
+                struct tensor *x = new (floats[t], n[i], 3, 2, 2, l);
                 tensor_fill_random(x, -12.0, 12.0);
                 tensor_set(x, 0, 0, 0, 0, -100.0);
                 tensor_set(x, 0, 1, 0, 0, 200.0);
                 tensor_set(x, 0, 2, 0, 0, 0.0);
-                struct op_case c = op2(INGOT_OP_SILU, i % 2 ? x : new(floats[t], n[i], 3, 2, 2, (l + i) % COUNT(layouts)), x, NULL);
+                struct op_case c =
+                    op2(INGOT_OP_SILU, i % 2 ? x : new (floats[t], n[i], 3, 2, 2, (l + i) % COUNT(layouts)), x, NULL);
                 case_check(&c, F32_SUMS);
                 check_release();
             }
@@ -539,10 +556,12 @@ static void swiglu_all(void **state) {
         for (size_t i = 0; i < COUNT(n); i++)
             for (size_t l = 0; l < COUNT(layouts); l++)
                 for (int form = 0; form < 4; form++) { /* two sources; in place on gate, on up; split */
-                    struct tensor *gate = new(floats[t], form == 3 ? 2 * n[i] : n[i], 3, 2, 2, l), *up = NULL;
+                    struct tensor *gate = new (floats[t], form == 3 ? 2 * n[i] : n[i], 3, 2, 2, l), *up = NULL;
                     tensor_fill_random(gate, -8.0, 8.0);
                     if (form < 3) up = random_new(floats[t], n[i], 3, 2, 2, form == 2 ? l : (l + 1) % COUNT(layouts));
-                    struct tensor *dst = form == 1 ? gate : form == 2 ? up : new(floats[t], n[i], 3, 2, 2, (l + i) % COUNT(layouts));
+                    struct tensor *dst = form == 1   ? gate
+                                         : form == 2 ? up
+                                                     : new (floats[t], n[i], 3, 2, 2, (l + i) % COUNT(layouts));
                     struct op_case c = op2(INGOT_OP_SWIGLU, dst, gate, up);
                     case_check(&c, F32_SUMS);
                     check_release();
@@ -570,15 +589,16 @@ static void soft_max_shapes(void **state) {
     for (size_t i = 0; i < COUNT(n); i++)
         for (size_t l = 0; l < COUNT(layouts); l++)
             for (int m = 0; m < 3; m++) { /* no mask, f32, f16 */
-                struct tensor *x = new(INGOT_TYPE_F32, n[i], 4, 2, 2, l), *mask = NULL;
+                struct tensor *x = new (INGOT_TYPE_F32, n[i], 4, 2, 2, l), *mask = NULL;
                 tensor_fill_random(x, -20.0, 20.0);
                 if (m) {
-                    mask = new(m == 1 ? INGOT_TYPE_F32 : INGOT_TYPE_F16, n[i], 4 + (int64_t)(l % 3), l % 2 ? 2 : 1, i % 2 ? 2 : 1,
-                               (l + 1) % COUNT(layouts));
+                    mask = new (m == 1 ? INGOT_TYPE_F32 : INGOT_TYPE_F16, n[i], 4 + (int64_t)(l % 3), l % 2 ? 2 : 1,
+                                i % 2 ? 2 : 1, (l + 1) % COUNT(layouts));
                     mask_random(mask);
                 }
-                struct op_case c = soft_max_case(i % 2 ? x : new(INGOT_TYPE_F32, n[i], 4, 2, 2, (l + 2) % COUNT(layouts)), x, mask,
-                                                 (float)check_uniform(0.1, 1.0));
+                struct op_case c =
+                    soft_max_case(i % 2 ? x : new (INGOT_TYPE_F32, n[i], 4, 2, 2, (l + 2) % COUNT(layouts)), x, mask,
+                                  (float)check_uniform(0.1, 1.0));
                 case_check(&c, F32_SUMS);
                 if (m)
                     for (int64_t e = 0; e < n[i]; e++) assert_true(tensor_get(c.dst, e, 2, 0, 0) == 0.0);
@@ -597,14 +617,16 @@ static void soft_max_range(void **state) {
     }
     struct op_case c = soft_max_case(tensor_new(INGOT_TYPE_F32, 40, 3, 1, 1, NULL), x, NULL, 1.0f);
     case_check(&c, F32_SUMS);
-    c = soft_max_case(tensor_new(INGOT_TYPE_F32, 2, 70000, 2, 1, NULL), random_new(INGOT_TYPE_F32, 2, 70000, 2, 1, GAPPED), NULL, 0.5f);
+    c = soft_max_case(tensor_new(INGOT_TYPE_F32, 2, 70000, 2, 1, NULL),
+                      random_new(INGOT_TYPE_F32, 2, 70000, 2, 1, GAPPED), NULL, 0.5f);
     case_check(&c, F32_SUMS);
 }
 
 /* =================================================== Mul mat ====================================================== */
 
 static struct op_case mul_mat_case(struct tensor *a, struct tensor *b, ingot_prec prec, size_t layout) {
-    struct op_case c = op2(INGOT_OP_MUL_MAT, new(INGOT_TYPE_F32, a->t.ne[1], b->t.ne[1], b->t.ne[2], b->t.ne[3], layout), a, b);
+    struct op_case c =
+        op2(INGOT_OP_MUL_MAT, new (INGOT_TYPE_F32, a->t.ne[1], b->t.ne[1], b->t.ne[2], b->t.ne[3], layout), a, b);
     c.node.params.mul_mat.prec = prec;
     return c;
 }
@@ -640,9 +662,10 @@ static void mul_mat_types(void **state) {
         if (!check_in_build(all_types[t])) continue;
         for (size_t i = 0; i < COUNT(columns); i++)
             for (size_t p = 0; p < 2; p++) {
-                const int64_t  k = whole_blocks(all_types[t], 576);
+                const int64_t k = whole_blocks(all_types[t], 576);
                 struct tensor *a = random_new(all_types[t], k, 33, 1, 1, PACKED);
-                struct op_case c = mul_mat_case(a, b_for(all_types[t], INGOT_TYPE_F32, k, columns[i], 1, 1, PACKED), precs[p], PACKED);
+                struct op_case c =
+                    mul_mat_case(a, b_for(all_types[t], INGOT_TYPE_F32, k, columns[i], 1, 1, PACKED), precs[p], PACKED);
                 case_check(&c, mul_mat_bound(all_types[t], precs[p]));
                 check_release();
             }
@@ -659,7 +682,8 @@ static void mul_mat_k(void **state) {
             for (int64_t n = 1; n <= 11; n += 5) {
                 if (k[i] % ingot_type_block(all_types[t])) continue;
                 struct tensor *a = random_new(all_types[t], k[i], 7, 1, 1, PACKED);
-                struct op_case c = mul_mat_case(a, b_for(all_types[t], INGOT_TYPE_F32, k[i], n, 1, 1, PACKED), INGOT_PREC_DEFAULT, PACKED);
+                struct op_case c = mul_mat_case(a, b_for(all_types[t], INGOT_TYPE_F32, k[i], n, 1, 1, PACKED),
+                                                INGOT_PREC_DEFAULT, PACKED);
                 case_check(&c, mul_mat_bound(all_types[t], INGOT_PREC_DEFAULT));
                 check_release();
             }
@@ -673,7 +697,8 @@ static void mul_mat_rows_R34(void **state) {
         if (!check_in_build(all_types[t])) continue;
         for (size_t i = 0; i < COUNT(m); i++)
             for (int64_t n = 1; n <= 16; n *= 4) {
-                struct tensor *a = tensor_new(all_types[t], 1024, m[i], 1, 1, NULL), *b = tensor_new(INGOT_TYPE_F32, 1024, n, 1, 1, NULL);
+                struct tensor *a = tensor_new(all_types[t], 1024, m[i], 1, 1, NULL),
+                              *b = tensor_new(INGOT_TYPE_F32, 1024, n, 1, 1, NULL);
                 tensor_fill_ones(a);
                 tensor_fill(b, 127.0); /* rounds exactly to 8 bits, and fits every float type */
                 struct op_case c = mul_mat_case(a, b, INGOT_PREC_DEFAULT, PACKED);
@@ -702,8 +727,9 @@ static void mul_mat_batches_R47(void **state) {
                     check_release();
                 }
     }
-    struct op_case c = mul_mat_case(random_new(INGOT_TYPE_F16, 64, 48, 1, 1, PACKED),
-                                    b_for(INGOT_TYPE_F16, INGOT_TYPE_F32, 64, 2, 4, 1, PACKED), INGOT_PREC_DEFAULT, PACKED);
+    struct op_case c =
+        mul_mat_case(random_new(INGOT_TYPE_F16, 64, 48, 1, 1, PACKED),
+                     b_for(INGOT_TYPE_F16, INGOT_TYPE_F32, 64, 2, 4, 1, PACKED), INGOT_PREC_DEFAULT, PACKED);
     case_check(&c, F32_SUMS);
 }
 
@@ -715,10 +741,12 @@ static void mul_mat_sliced_weights_R40(void **state) {
         const int64_t block = ingot_type_block(all_types[t]), k = whole_blocks(all_types[t], 320);
         for (int64_t gap = 1; gap <= k / block; gap += k / block - 1)
             for (size_t i = 0; i < 3; i++) {
-                const int64_t  n = (const int64_t[]){1, 5, 64}[i];
-                struct tensor *a = tensor_new(all_types[t], k, 19, 2, 1, &(struct layout){{gap, 1, 0, 0}, {0, 1, 2, 3}, 0});
+                const int64_t n = (const int64_t[]){1, 5, 64}[i];
+                struct tensor *a =
+                    tensor_new(all_types[t], k, 19, 2, 1, &(struct layout){{gap, 1, 0, 0}, {0, 1, 2, 3}, 0});
                 tensor_fill_random(a, -2.0, 2.0);
-                struct op_case c = mul_mat_case(a, b_for(all_types[t], INGOT_TYPE_F32, k, n, 2, 1, PACKED), INGOT_PREC_DEFAULT, PACKED);
+                struct op_case c = mul_mat_case(a, b_for(all_types[t], INGOT_TYPE_F32, k, n, 2, 1, PACKED),
+                                                INGOT_PREC_DEFAULT, PACKED);
                 case_check(&c, mul_mat_bound(all_types[t], INGOT_PREC_DEFAULT));
                 check_release();
                 if (block == k) break;
@@ -733,11 +761,13 @@ static void mul_mat_odd_strides_R45(void **state) {
         for (int64_t gap = 1; gap <= 3; gap += 2)
             for (size_t i = 0; i < COUNT(n); i++)
                 for (int odd_k = 0; odd_k < 2; odd_k++) {
-                    const int64_t  k = odd_k ? 63 : 64;
-                    struct tensor *a = tensor_new(floats[t], k, 8, 1, 1,
-                                                  &(struct layout){{gap, 0, 0, 0}, {0, 1, 2, 3}, ingot_type_size(floats[t])});
+                    const int64_t k = odd_k ? 63 : 64;
+                    struct tensor *a =
+                        tensor_new(floats[t], k, 8, 1, 1,
+                                   &(struct layout){{gap, 0, 0, 0}, {0, 1, 2, 3}, ingot_type_size(floats[t])});
                     tensor_fill_random(a, -2.0, 2.0);
-                    struct op_case c = mul_mat_case(a, b_for(floats[t], INGOT_TYPE_F32, k, n[i], 1, 1, SHIFTED), INGOT_PREC_DEFAULT, SHIFTED);
+                    struct op_case c = mul_mat_case(a, b_for(floats[t], INGOT_TYPE_F32, k, n[i], 1, 1, SHIFTED),
+                                                    INGOT_PREC_DEFAULT, SHIFTED);
                     case_check(&c, F32_SUMS);
                     check_release();
                 }
@@ -750,10 +780,11 @@ static void mul_mat_odd_addresses(void **state) {
         for (size_t offset = 2; offset <= 14; offset += 4)
             for (int64_t n = 1; n <= 9; n += 4) {
                 if (!check_in_build(all_types[t])) continue;
-                const int64_t  k = 3 * ingot_type_block(all_types[t]);
+                const int64_t k = 3 * ingot_type_block(all_types[t]);
                 struct tensor *a = tensor_new(all_types[t], k, 5, 1, 1, &(struct layout){{0}, {0}, offset});
                 tensor_fill_random(a, 0, 0);
-                struct op_case c = mul_mat_case(a, random_new(INGOT_TYPE_F32, k, n, 1, 1, SHIFTED), INGOT_PREC_DEFAULT, SHIFTED);
+                struct op_case c =
+                    mul_mat_case(a, random_new(INGOT_TYPE_F32, k, n, 1, 1, SHIFTED), INGOT_PREC_DEFAULT, SHIFTED);
                 case_check(&c, Q8_ACTIVATIONS);
                 check_release();
             }
@@ -766,16 +797,20 @@ static void mul_mat_padded_b_R48(void **state) {
         for (size_t bt = 0; bt < COUNT(floats); bt++)
             for (int64_t n = 1; n <= 16; n += 5) {
                 if (!check_in_build(all_types[t])) continue;
-                const int64_t  k = whole_blocks(all_types[t], 128);
+                const int64_t k = whole_blocks(all_types[t], 128);
                 struct tensor *a = random_new(all_types[t], k, 21, 1, 1, PACKED);
-                struct tensor *padded = tensor_new(floats[bt], k, n, 1, 1, &(struct layout){{8, 0, 0, 0}, {0, 1, 2, 3}, 0});
+                struct tensor *padded =
+                    tensor_new(floats[bt], k, n, 1, 1, &(struct layout){{8, 0, 0, 0}, {0, 1, 2, 3}, 0});
                 struct tensor *dense = b_for(all_types[t], floats[bt], k, n, 1, 1, PACKED);
                 for (int64_t j = 0; j < n; j++)
                     for (int64_t i = 0; i < k; i++) tensor_set(padded, i, j, 0, 0, tensor_get(dense, i, j, 0, 0));
                 /* bf16 values may not fit f16 as A's type, nor the reverse: a looser bound where B is rounded. */
-                double         bound = floats[bt] != INGOT_TYPE_F32 && !check_is_block(all_types[t]) && all_types[t] != floats[bt]
-                                           ? 1e-5 : mul_mat_bound(all_types[t], INGOT_PREC_DEFAULT);
-                struct op_case c = mul_mat_case(a, dense, INGOT_PREC_DEFAULT, PACKED), d = mul_mat_case(a, padded, INGOT_PREC_DEFAULT, PACKED);
+                double bound =
+                    floats[bt] != INGOT_TYPE_F32 && !check_is_block(all_types[t]) && all_types[t] != floats[bt]
+                        ? 1e-5
+                        : mul_mat_bound(all_types[t], INGOT_PREC_DEFAULT);
+                struct op_case c = mul_mat_case(a, dense, INGOT_PREC_DEFAULT, PACKED),
+                               d = mul_mat_case(a, padded, INGOT_PREC_DEFAULT, PACKED);
                 case_check(&c, bound);
                 case_check(&d, bound);
                 assert_memory_equal(c.dst->host, d.dst->host, c.dst->bytes);
@@ -788,9 +823,10 @@ static void mul_mat_transposed_b(void **state) {
     for (size_t t = 0; t < COUNT(all_types); t++)
         for (int64_t n = 1; n <= 11; n += 5) {
             if (!check_in_build(all_types[t])) continue;
-            const int64_t  k = whole_blocks(all_types[t], 96);
+            const int64_t k = whole_blocks(all_types[t], 96);
             struct tensor *a = random_new(all_types[t], k, 5, 2, 1, PACKED);
-            struct op_case c = mul_mat_case(a, b_for(all_types[t], INGOT_TYPE_F32, k, n, 2, 3, TRANSPOSED), INGOT_PREC_DEFAULT, SWAPPED);
+            struct op_case c = mul_mat_case(a, b_for(all_types[t], INGOT_TYPE_F32, k, n, 2, 3, TRANSPOSED),
+                                            INGOT_PREC_DEFAULT, SWAPPED);
             case_check(&c, mul_mat_bound(all_types[t], INGOT_PREC_DEFAULT));
             check_release();
         }
@@ -801,8 +837,9 @@ static void mul_mat_unrounded_b(void **state) {
     /* f16 and bf16 weights with activations that their type does not hold. */
     for (size_t t = 1; t < COUNT(floats); t++)
         for (size_t i = 0; i < COUNT(columns); i++) {
-            struct op_case c = mul_mat_case(random_new(floats[t], 260, 35, 1, 1, PACKED),
-                                            random_new(INGOT_TYPE_F32, 260, columns[i], 1, 1, PACKED), INGOT_PREC_DEFAULT, PACKED);
+            struct op_case c =
+                mul_mat_case(random_new(floats[t], 260, 35, 1, 1, PACKED),
+                             random_new(INGOT_TYPE_F32, 260, columns[i], 1, 1, PACKED), INGOT_PREC_DEFAULT, PACKED);
             case_check(&c, floats[t] == INGOT_TYPE_F16 ? 1e-6 : 1e-5);
             c = mul_mat_case(c.src[0], c.src[1], INGOT_PREC_F32, PACKED);
             case_check(&c, F32_SUMS);
@@ -816,8 +853,9 @@ static void mul_mat_poisoned_ends_R27(void **state) {
     for (size_t t = 0; t < COUNT(all_types); t++)
         for (int64_t n = 1; n <= 40; n += 13) {
             if (!check_in_build(all_types[t])) continue;
-            const int64_t  k = ingot_type_block(all_types[t]) == 256 ? 768 : 384;
-            struct tensor *a = tensor_new(all_types[t], k, 3, 1, 1, NULL), *b = tensor_new(INGOT_TYPE_F32, k, n, 1, 1, NULL);
+            const int64_t k = ingot_type_block(all_types[t]) == 256 ? 768 : 384;
+            struct tensor *a = tensor_new(all_types[t], k, 3, 1, 1, NULL),
+                          *b = tensor_new(INGOT_TYPE_F32, k, n, 1, 1, NULL);
             tensor_fill_ones(a), tensor_fill_ones(b);
             struct op_case c = mul_mat_case(a, b, INGOT_PREC_DEFAULT, PACKED);
             case_check(&c, 1e-6); /* 0.1 % of the value */
@@ -828,7 +866,8 @@ static void mul_mat_poisoned_ends_R27(void **state) {
 static void mul_mat_range_R57(void **state) {
     (void)state;
     for (int64_t n = 1; n <= 12; n += 11) {
-        struct tensor *a = tensor_new(INGOT_TYPE_Q8_0, 32, 1, 1, 1, NULL), *b = tensor_new(INGOT_TYPE_F32, 32, n, 1, 1, NULL);
+        struct tensor *a = tensor_new(INGOT_TYPE_Q8_0, 32, 1, 1, 1, NULL),
+                      *b = tensor_new(INGOT_TYPE_F32, 32, n, 1, 1, NULL);
         unsigned char *block = tensor_at(a, 0, 0, 0, 0);
         block[0] = 0x00, block[1] = 0x54; /* 64 in f16 */
         memset(block + 2, 127, 32);
@@ -845,13 +884,14 @@ static void mul_mat_zero_column(void **state) {
     for (size_t t = 0; t < COUNT(all_types); t++)
         for (int64_t n = 2; n <= 10; n += 8) {
             if (!check_in_build(all_types[t])) continue;
-            const int64_t  k = 512;
+            const int64_t k = 512;
             struct tensor *b = b_for(all_types[t], INGOT_TYPE_F32, k, n, 1, 1, PACKED);
             for (int64_t i = 0; i < k; i++) {
                 tensor_set(b, i, 0, 0, 0, 0.0);
                 if (i / 32 == 3) tensor_set(b, i, 1, 0, 0, 0.0);
             }
-            struct op_case c = mul_mat_case(random_new(all_types[t], k, 6, 1, 1, PACKED), b, INGOT_PREC_DEFAULT, PACKED);
+            struct op_case c =
+                mul_mat_case(random_new(all_types[t], k, 6, 1, 1, PACKED), b, INGOT_PREC_DEFAULT, PACKED);
             case_check(&c, mul_mat_bound(all_types[t], INGOT_PREC_DEFAULT));
             for (int64_t i = 0; i < 6; i++) assert_true(tensor_get(c.dst, i, 0, 0, 0) == 0.0);
             check_release();
@@ -863,7 +903,8 @@ static void mul_mat_many_columns_R16(void **state) {
     const int64_t shapes[][2] = {{1024, 66}, {67000, 1}};
     for (size_t s = 0; s < COUNT(shapes); s++) {
         struct tensor *a = random_new(INGOT_TYPE_Q8_0, 32, check_device().simt ? 3 : 32, 1, 1, PACKED);
-        struct op_case c = mul_mat_case(a, random_new(INGOT_TYPE_F32, 32, shapes[s][0], shapes[s][1], 1, PACKED), INGOT_PREC_DEFAULT, PACKED);
+        struct op_case c = mul_mat_case(a, random_new(INGOT_TYPE_F32, 32, shapes[s][0], shapes[s][1], 1, PACKED),
+                                        INGOT_PREC_DEFAULT, PACKED);
         case_check(&c, Q8_ACTIVATIONS);
         check_release();
     }
@@ -875,9 +916,10 @@ static void mul_mat_many_columns_R16(void **state) {
 
 static void mul_mat_many_batches_R17(void **state) {
     (void)state;
-    const bool     simt = check_device().simt;
-    const int64_t  k = simt ? 4 : 64, m = simt ? 2 : 8, n = simt ? 2 : 8;
-    struct tensor *a = tensor_new(INGOT_TYPE_F16, k, m, 65538, 1, NULL), *b = tensor_new(INGOT_TYPE_F32, k, n, 65538, 1, NULL);
+    const bool simt = check_device().simt;
+    const int64_t k = simt ? 4 : 64, m = simt ? 2 : 8, n = simt ? 2 : 8;
+    struct tensor *a = tensor_new(INGOT_TYPE_F16, k, m, 65538, 1, NULL),
+                  *b = tensor_new(INGOT_TYPE_F32, k, n, 65538, 1, NULL);
     tensor_fill_ones(a), tensor_fill_ones(b);
     struct op_case c = mul_mat_case(a, b, INGOT_PREC_DEFAULT, PACKED);
     case_check(&c, EXACT);
@@ -896,7 +938,8 @@ static void mul_mat_unaligned_gemm_R113(void **state) {
             for (size_t n = 0; n < COUNT(s); n++)
                 for (size_t k = 0; k < COUNT(s); k++) {
                     struct op_case c = mul_mat_case(random_new(floats[t], s[k], s[m], 1, 1, PACKED),
-                                                    b_for(floats[t], INGOT_TYPE_F32, s[k], s[n], 1, 1, PACKED), INGOT_PREC_DEFAULT, PACKED);
+                                                    b_for(floats[t], INGOT_TYPE_F32, s[k], s[n], 1, 1, PACKED),
+                                                    INGOT_PREC_DEFAULT, PACKED);
                     case_check(&c, F32_SUMS);
                     check_release();
                 }
@@ -904,13 +947,13 @@ static void mul_mat_unaligned_gemm_R113(void **state) {
 
 /* ================================================== Attention ===================================================== */
 
-static struct op_case attention_case(int64_t d, int64_t n_q, int64_t heads, int64_t groups, int64_t keys, int64_t batches,
-                                     size_t layout) {
+static struct op_case attention_case(int64_t d, int64_t n_q, int64_t heads, int64_t groups, int64_t keys,
+                                     int64_t batches, size_t layout) {
     struct op_case c = {.op = INGOT_OP_ATTENTION};
     c.src[0] = random_new(INGOT_TYPE_F32, d, n_q, heads, batches, layout);
     c.src[1] = random_new(INGOT_TYPE_F16, d, keys, groups, batches, (layout * 2) % COUNT(layouts));
     c.src[2] = random_new(INGOT_TYPE_F16, d, keys, groups, batches, (layout * 3) % COUNT(layouts));
-    c.dst = new(INGOT_TYPE_F32, d, heads, n_q, batches, (layout + 1) % COUNT(layouts));
+    c.dst = new (INGOT_TYPE_F32, d, heads, n_q, batches, (layout + 1) % COUNT(layouts));
     c.node.params.attention.scale = (float)(1.0 / sqrt((double)d));
     return c;
 }
@@ -925,7 +968,8 @@ static void attention_heads(void **state) {
     for (size_t i = 0; i < COUNT(d); i++)
         for (size_t h = 0; h < COUNT(heads_groups); h++)
             for (int causal = 0; causal < 2; causal++) {
-                struct op_case c = attention_case(d[i], 1 + (int64_t)h % 4, heads_groups[h][0], heads_groups[h][1], 37, 2, (i + h) % COUNT(layouts));
+                struct op_case c = attention_case(d[i], 1 + (int64_t)h % 4, heads_groups[h][0], heads_groups[h][1], 37,
+                                                  2, (i + h) % COUNT(layouts));
                 c.node.params.attention.causal = causal;
                 case_check(&c, ATTENTION_BOUND);
                 check_release();
@@ -988,7 +1032,7 @@ static void attention_causal(void **state) {
 static void attention_sums_R50(void **state) {
     (void)state;
     const double values[] = {2, 32, 1000};
-    const bool   simt = check_device().simt;
+    const bool simt = check_device().simt;
     for (size_t i = 0; i < COUNT(values); i++)
         for (int64_t n_q = 1; n_q <= (simt ? 1 : 64); n_q += 63) {
             struct op_case c = attention_case(64, n_q, 1, 1, simt ? 16384 : 65536, 1, PACKED);
@@ -1040,9 +1084,13 @@ static void empty_tensors(void **state) {
     (void)state;
     struct tensor *(*t)(ingot_type, int64_t, int64_t, int64_t, int64_t, const struct layout *) = tensor_new;
     const ingot_type F = INGOT_TYPE_F32, H = INGOT_TYPE_F16, I = INGOT_TYPE_I32, Q = INGOT_TYPE_Q4_0;
-    struct op_case   cases[] = {
-        {.op = INGOT_OP_GET_ROWS, .dst = t(F, 32, 0, 1, 1, NULL), .src = {t(Q, 32, 4, 1, 1, NULL), t(I, 0, 1, 1, 1, NULL)}},
-        {.op = INGOT_OP_SET_ROWS, .dst = t(F, 32, 4, 1, 1, NULL), .src = {t(F, 32, 0, 1, 1, NULL), t(I, 0, 1, 1, 1, NULL)}},
+    struct op_case cases[] = {
+        {.op = INGOT_OP_GET_ROWS,
+         .dst = t(F, 32, 0, 1, 1, NULL),
+         .src = {t(Q, 32, 4, 1, 1, NULL), t(I, 0, 1, 1, 1, NULL)}},
+        {.op = INGOT_OP_SET_ROWS,
+         .dst = t(F, 32, 4, 1, 1, NULL),
+         .src = {t(F, 32, 0, 1, 1, NULL), t(I, 0, 1, 1, 1, NULL)}},
         {.op = INGOT_OP_CPY, .dst = t(F, 32, 0, 1, 1, NULL), .src = {t(Q, 32, 0, 1, 1, NULL)}},
         {.op = INGOT_OP_CPY, .dst = t(H, 0, 5, 1, 1, NULL), .src = {t(F, 0, 5, 1, 1, NULL)}},
         {.op = INGOT_OP_ADD, .dst = t(F, 5, 0, 1, 1, NULL), .src = {t(F, 5, 0, 1, 1, NULL), t(F, 5, 1, 1, 1, NULL)}},
@@ -1052,9 +1100,15 @@ static void empty_tensors(void **state) {
         {.op = INGOT_OP_SILU, .dst = t(F, 0, 1, 1, 1, NULL), .src = {t(F, 0, 1, 1, 1, NULL)}},
         {.op = INGOT_OP_SWIGLU, .dst = t(F, 4, 0, 1, 1, NULL), .src = {t(F, 8, 0, 1, 1, NULL)}},
         {.op = INGOT_OP_SOFT_MAX, .dst = t(F, 4, 4, 0, 1, NULL), .src = {t(F, 4, 4, 0, 1, NULL)}},
-        {.op = INGOT_OP_MUL_MAT, .dst = t(F, 4, 0, 1, 1, NULL), .src = {t(Q, 32, 4, 1, 1, NULL), t(F, 32, 0, 1, 1, NULL)}},
-        {.op = INGOT_OP_MUL_MAT, .dst = t(F, 0, 9, 1, 1, NULL), .src = {t(H, 32, 0, 1, 1, NULL), t(F, 32, 9, 1, 1, NULL)}},
-        {.op = INGOT_OP_ATTENTION, .dst = t(F, 8, 2, 0, 1, NULL), .src = {t(F, 8, 0, 2, 1, NULL), t(H, 8, 3, 1, 1, NULL), t(H, 8, 3, 1, 1, NULL)}},
+        {.op = INGOT_OP_MUL_MAT,
+         .dst = t(F, 4, 0, 1, 1, NULL),
+         .src = {t(Q, 32, 4, 1, 1, NULL), t(F, 32, 0, 1, 1, NULL)}},
+        {.op = INGOT_OP_MUL_MAT,
+         .dst = t(F, 0, 9, 1, 1, NULL),
+         .src = {t(H, 32, 0, 1, 1, NULL), t(F, 32, 9, 1, 1, NULL)}},
+        {.op = INGOT_OP_ATTENTION,
+         .dst = t(F, 8, 2, 0, 1, NULL),
+         .src = {t(F, 8, 0, 2, 1, NULL), t(H, 8, 3, 1, 1, NULL), t(H, 8, 3, 1, 1, NULL)}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct op_case *c = &cases[i];
@@ -1063,15 +1117,18 @@ static void empty_tensors(void **state) {
         if (c->op == INGOT_OP_SOFT_MAX) c->node.params.soft_max.scale = 1.0f;
         tensor_upload(c->dst);
         ingot_node node = case_node(c);
-        if (ingot_compute(check_context(), &node) != INGOT_OK) check_fail("%s: %s", case_text(c), ingot_error(check_context()));
+        if (ingot_compute(check_context(), &node) != INGOT_OK)
+            check_fail("%s: %s", case_text(c), ingot_error(check_context()));
         check_unchanged(c->dst, case_text(c));
         assert_int_equal(ingot_supports(check_context(), &node), INGOT_OK);
         /* Empty tensors need no memory. */
         node.dst.data = ingot_tensor_elements(&node.dst) ? node.dst.data : NULL;
-        if (ingot_compute(check_context(), &node) != INGOT_OK) check_fail("%s, null data: %s", case_text(c), ingot_error(check_context()));
+        if (ingot_compute(check_context(), &node) != INGOT_OK)
+            check_fail("%s, null data: %s", case_text(c), ingot_error(check_context()));
     }
     CHECK_OK(ingot_synchronize(check_context()));
-    struct op_case c = op2(INGOT_OP_ADD, tensor_new(F, 5, 1, 1, 1, NULL), random_new(F, 5, 1, 1, 1, PACKED), random_new(F, 5, 1, 1, 1, PACKED));
+    struct op_case c = op2(INGOT_OP_ADD, tensor_new(F, 5, 1, 1, 1, NULL), random_new(F, 5, 1, 1, 1, PACKED),
+                           random_new(F, 5, 1, 1, 1, PACKED));
     case_check(&c, EXACT);
 }
 
@@ -1081,19 +1138,22 @@ static void repeated_runs_R65(void **state) {
     for (size_t t = 0; t < COUNT(all_types); t++)
         for (int64_t n = 1; n <= 17; n += 8) {
             if (!check_in_build(all_types[t])) continue;
-            const int64_t  k = whole_blocks(all_types[t], 576);
-            struct op_case c = mul_mat_case(random_new(all_types[t], k, 67, 1, 1, PACKED), random_new(INGOT_TYPE_F32, k, n, 1, 1, PACKED),
-                                            INGOT_PREC_DEFAULT, PACKED);
+            const int64_t k = whole_blocks(all_types[t], 576);
+            struct op_case c = mul_mat_case(random_new(all_types[t], k, 67, 1, 1, PACKED),
+                                            random_new(INGOT_TYPE_F32, k, n, 1, 1, PACKED), INGOT_PREC_DEFAULT, PACKED);
             case_repeat(&c, TIMES);
             check_release();
         }
     struct op_case c = attention_case(64, 3, 6, 2, 301, 1, PACKED);
     case_repeat(&c, TIMES);
-    c = norm_case(tensor_new(INGOT_TYPE_F32, 1536, 3, 1, 1, NULL), random_new(INGOT_TYPE_F32, 1536, 3, 1, 1, PACKED), 1e-5f);
+    c = norm_case(tensor_new(INGOT_TYPE_F32, 1536, 3, 1, 1, NULL), random_new(INGOT_TYPE_F32, 1536, 3, 1, 1, PACKED),
+                  1e-5f);
     case_repeat(&c, TIMES);
-    c = soft_max_case(tensor_new(INGOT_TYPE_F32, 1001, 3, 1, 1, NULL), random_new(INGOT_TYPE_F32, 1001, 3, 1, 1, PACKED), NULL, 1.0f);
+    c = soft_max_case(tensor_new(INGOT_TYPE_F32, 1001, 3, 1, 1, NULL),
+                      random_new(INGOT_TYPE_F32, 1001, 3, 1, 1, PACKED), NULL, 1.0f);
     case_repeat(&c, TIMES);
-    c = rope_case(tensor_new(INGOT_TYPE_F32, 64, 3, 5, 1, NULL), random_new(INGOT_TYPE_F32, 64, 3, 5, 1, PACKED), 5, 900.0, 64);
+    c = rope_case(tensor_new(INGOT_TYPE_F32, 64, 3, 5, 1, NULL), random_new(INGOT_TYPE_F32, 64, 3, 5, 1, PACKED), 5,
+                  900.0, 64);
     case_repeat(&c, TIMES);
 }
 

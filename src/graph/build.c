@@ -11,14 +11,13 @@
 
 /* ---- memory */
 
-void *ingot_grow(ingot_context *ctx, void *items, int *capacity, int count, size_t item_bytes)
-{
+void *ingot_grow(ingot_context *ctx, void *items, int *capacity, int count, size_t item_bytes) {
     if (count < *capacity) return items;
     if (*capacity > INT_MAX / 2) {
         ingot_fail(ctx, INGOT_ERR_HOST_MEMORY, "graph: more than %d items", *capacity);
         return NULL;
     }
-    int   larger = *capacity ? 2 * *capacity : 64;
+    int larger = *capacity ? 2 * *capacity : 64;
     void *moved = NULL;
     if (ingot_alloc(ctx, INGOT_MEMORY_HOST, (size_t)larger * item_bytes, &moved) != INGOT_OK) return NULL;
     if (count) memcpy(moved, items, (size_t)count * item_bytes);
@@ -29,8 +28,7 @@ void *ingot_grow(ingot_context *ctx, void *items, int *capacity, int count, size
 
 /* ---- errors */
 
-void *ingot_graph_error(struct ingot_graph *g, ingot_status status)
-{
+void *ingot_graph_error(struct ingot_graph *g, ingot_status status) {
     if (g->status == INGOT_OK) {
         g->status = status;
         snprintf(g->error, sizeof g->error, "%s", ingot_error(g->ctx));
@@ -38,16 +36,14 @@ void *ingot_graph_error(struct ingot_graph *g, ingot_status status)
     return NULL;
 }
 
-bool ingot_graph_open(struct ingot_graph *g)
-{
+bool ingot_graph_open(struct ingot_graph *g) {
     if (!g || g->status != INGOT_OK) return false;
     if (!g->planned) return true;
     ingot_fail(g->ctx, INGOT_ERR_STATE, "graph: already planned, nothing can be added");
     return false;
 }
 
-bool ingot_graph_owns(struct ingot_graph *g, const ingot_tensor *t, const char *builder, const char *operand)
-{
+bool ingot_graph_owns(struct ingot_graph *g, const ingot_tensor *t, const char *builder, const char *operand) {
     for (const struct ingot_value_chunk *chunk = g->chunks; t && chunk; chunk = chunk->next) {
         uintptr_t first = (uintptr_t)chunk->values, at = (uintptr_t)t;
         if (at < first || at >= (uintptr_t)(chunk->values + chunk->count)) continue;
@@ -60,10 +56,9 @@ bool ingot_graph_owns(struct ingot_graph *g, const ingot_tensor *t, const char *
 
 /* ---- the graph */
 
-ingot_status ingot_graph_create(ingot_context *ctx, ingot_graph **out)
-{
-    int          previous = 0;
-    void        *memory = NULL;
+ingot_status ingot_graph_create(ingot_context *ctx, ingot_graph **out) {
+    int previous = 0;
+    void *memory = NULL;
     ingot_status st;
     if (!out) return ingot_fail(ctx, INGOT_ERR_INVALID, "graph_create: out is NULL");
     *out = NULL;
@@ -78,8 +73,7 @@ done:
     return st;
 }
 
-void ingot_graph_destroy(ingot_graph *g)
-{
+void ingot_graph_destroy(ingot_graph *g) {
     if (!g) return;
     ingot_context *ctx = g->ctx;
     ingot_graph_reset_runs(g);
@@ -94,10 +88,9 @@ void ingot_graph_destroy(ingot_graph *g)
     ingot_free(ctx, INGOT_MEMORY_HOST, g);
 }
 
-struct ingot_value *ingot_value_new(struct ingot_graph *g, const ingot_tensor *t, enum ingot_origin origin)
-{
+struct ingot_value *ingot_value_new(struct ingot_graph *g, const ingot_tensor *t, enum ingot_origin origin) {
     if (!g->chunks || g->chunks->count == INGOT_VALUES_PER_CHUNK) {
-        void        *memory = NULL;
+        void *memory = NULL;
         ingot_status st = ingot_alloc(g->ctx, INGOT_MEMORY_HOST, sizeof(struct ingot_value_chunk), &memory);
         if (st != INGOT_OK) return ingot_graph_error(g, st);
         struct ingot_value_chunk *chunk = memory;
@@ -113,8 +106,7 @@ struct ingot_value *ingot_value_new(struct ingot_graph *g, const ingot_tensor *t
 /* ---- leaves */
 
 /* One past the last byte a tensor addresses, or -1 if that does not fit in 63 bits. */
-static int64_t checked_span(const ingot_tensor *t)
-{
+static int64_t checked_span(const ingot_tensor *t) {
     int64_t block = ingot_type_block(t->type), span = (int64_t)ingot_type_size(t->type);
     for (int i = 0; i < 4; i++)
         if (t->ne[i] == 0) return 0;
@@ -128,10 +120,9 @@ static int64_t checked_span(const ingot_tensor *t)
 }
 
 /* What is wrong with a descriptor, or NULL. */
-static const char *descriptor_fault(const ingot_tensor *t, size_t offset)
-{
+static const char *descriptor_fault(const ingot_tensor *t, size_t offset) {
     int64_t block = ingot_type_block(t->type), elements = 1;
-    size_t  size = ingot_type_size(t->type), align = ingot_type_alignment(t->type);
+    size_t size = ingot_type_size(t->type), align = ingot_type_alignment(t->type);
     if (block <= 0 || size == 0) return "the type is unknown";
     for (int i = 0; i < 4; i++) {
         if (t->ne[i] < 0) return "a dimension is negative";
@@ -146,12 +137,10 @@ static const char *descriptor_fault(const ingot_tensor *t, size_t offset)
     return NULL;
 }
 
-static ingot_tensor *add_leaf(ingot_graph *g, const ingot_tensor *t, enum ingot_origin origin, const char *builder)
-{
+static ingot_tensor *add_leaf(ingot_graph *g, const ingot_tensor *t, enum ingot_origin origin, const char *builder) {
     char text[96];
     if (!ingot_graph_open(g)) return NULL;
-    if (!t)
-        return ingot_graph_error(g, ingot_fail(g->ctx, INGOT_ERR_INVALID, "%s: the tensor is NULL", builder));
+    if (!t) return ingot_graph_error(g, ingot_fail(g->ctx, INGOT_ERR_INVALID, "%s: the tensor is NULL", builder));
     const char *fault = descriptor_fault(t, 0);
     if (fault)
         return ingot_graph_error(
@@ -159,20 +148,17 @@ static ingot_tensor *add_leaf(ingot_graph *g, const ingot_tensor *t, enum ingot_
     return (ingot_tensor *)ingot_value_new(g, t, origin);
 }
 
-ingot_tensor *ingot_leaf(ingot_graph *g, const ingot_tensor *t)
-{
+ingot_tensor *ingot_leaf(ingot_graph *g, const ingot_tensor *t) {
     return add_leaf(g, t, INGOT_ORIGIN_LEAF, "leaf");
 }
 
-ingot_tensor *ingot_weight(ingot_graph *g, const ingot_tensor *t)
-{
+ingot_tensor *ingot_weight(ingot_graph *g, const ingot_tensor *t) {
     return add_leaf(g, t, INGOT_ORIGIN_WEIGHT, "weight");
 }
 
 /* ---- views */
 
-static ingot_tensor *add_view(ingot_graph *g, const ingot_tensor *a, const ingot_tensor *shape, size_t offset)
-{
+static ingot_tensor *add_view(ingot_graph *g, const ingot_tensor *a, const ingot_tensor *shape, size_t offset) {
     struct ingot_value *of = ingot_value_of(a);
     struct ingot_value *v = ingot_value_new(g, shape, of->base->origin);
     if (!v) return NULL;
@@ -182,16 +168,14 @@ static ingot_tensor *add_view(ingot_graph *g, const ingot_tensor *a, const ingot
     return &v->t;
 }
 
-static void *view_error(ingot_graph *g, const char *builder, const ingot_tensor *a, const char *fault)
-{
+static void *view_error(ingot_graph *g, const char *builder, const ingot_tensor *a, const char *fault) {
     char text[96];
     return ingot_graph_error(g, ingot_fail(g->ctx, INGOT_ERR_INVALID, "%s (before node %d): of %s: %s", builder,
                                            g->node_count, ingot_describe(a, text), fault));
 }
 
 ingot_tensor *ingot_view(ingot_graph *g, ingot_tensor *a, int n_dims, const int64_t *ne, const size_t *nb,
-                         size_t offset)
-{
+                         size_t offset) {
     if (!ingot_graph_open(g) || !ingot_graph_owns(g, a, "view", "the tensor")) return NULL;
     if (n_dims < 1 || n_dims > 4) return view_error(g, "view", a, "there are 1 to 4 dimensions");
     if (!ne || (n_dims > 1 && !nb)) return view_error(g, "view", a, "ne or nb is NULL");
@@ -211,8 +195,7 @@ ingot_tensor *ingot_view(ingot_graph *g, ingot_tensor *a, int n_dims, const int6
     return add_view(g, a, &t, offset);
 }
 
-ingot_tensor *ingot_reshape(ingot_graph *g, ingot_tensor *a, int n_dims, const int64_t *ne)
-{
+ingot_tensor *ingot_reshape(ingot_graph *g, ingot_tensor *a, int n_dims, const int64_t *ne) {
     ingot_tensor t;
     if (!ingot_graph_open(g) || !ingot_graph_owns(g, a, "reshape", "the tensor")) return NULL;
     ingot_status st = ingot_tensor_init(&t, a->type, n_dims, ne, NULL);
@@ -223,10 +206,9 @@ ingot_tensor *ingot_reshape(ingot_graph *g, ingot_tensor *a, int n_dims, const i
     return add_view(g, a, &t, 0);
 }
 
-ingot_tensor *ingot_permute(ingot_graph *g, ingot_tensor *a, int axis0, int axis1, int axis2, int axis3)
-{
+ingot_tensor *ingot_permute(ingot_graph *g, ingot_tensor *a, int axis0, int axis1, int axis2, int axis3) {
     const int axis[4] = {axis0, axis1, axis2, axis3};
-    unsigned  seen = 0;
+    unsigned seen = 0;
     if (!ingot_graph_open(g) || !ingot_graph_owns(g, a, "permute", "the tensor")) return NULL;
     ingot_tensor t = *a;
     for (int i = 0; i < 4; i++) {
@@ -241,8 +223,7 @@ ingot_tensor *ingot_permute(ingot_graph *g, ingot_tensor *a, int axis0, int axis
     return add_view(g, a, &t, 0);
 }
 
-void ingot_output(ingot_graph *g, ingot_tensor *t)
-{
+void ingot_output(ingot_graph *g, ingot_tensor *t) {
     if (!ingot_graph_open(g) || !ingot_graph_owns(g, t, "output", "the tensor")) return;
     ingot_value_of(t)->base->output = true;
 }

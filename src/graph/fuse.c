@@ -11,8 +11,7 @@
 
 /* ---- memory */
 
-int ingot_call_reads(const struct ingot_call *call, const ingot_tensor *reads[INGOT_MAX_READS])
-{
+int ingot_call_reads(const struct ingot_call *call, const ingot_tensor *reads[INGOT_MAX_READS]) {
     int n = 0;
     for (int i = 0; i < INGOT_MAX_SRC; i++)
         if (call->src[i] && !(i == 1 && call->have_q8_in)) reads[n++] = call->src[i];
@@ -21,11 +20,10 @@ int ingot_call_reads(const struct ingot_call *call, const ingot_tensor *reads[IN
     return n;
 }
 
-bool ingot_values_overlap(const ingot_tensor *a, const ingot_tensor *b)
-{
+bool ingot_values_overlap(const ingot_tensor *a, const ingot_tensor *b) {
     const struct ingot_value *base_a = ingot_value_of(a)->base, *base_b = ingot_value_of(b)->base;
-    ingot_tensor              at_a = *a, at_b = *b;
-    bool                      callers = base_a->origin != INGOT_ORIGIN_NODE && base_b->origin != INGOT_ORIGIN_NODE;
+    ingot_tensor at_a = *a, at_b = *b;
+    bool callers = base_a->origin != INGOT_ORIGIN_NODE && base_b->origin != INGOT_ORIGIN_NODE;
     if (base_a != base_b && !(callers && base_a->t.data && base_b->t.data)) return false;
     /* in the arena there are no addresses yet: any one will do for views of one base */
     uintptr_t home = 256;
@@ -35,11 +33,10 @@ bool ingot_values_overlap(const ingot_tensor *a, const ingot_tensor *b)
 }
 
 /* True if no step between (both ends excluded) writes what `t` shows; with `reads`, nor reads it. */
-static bool untouched(const struct ingot_planner *p, const ingot_tensor *t, int from, int to, bool reads)
-{
+static bool untouched(const struct ingot_planner *p, const ingot_tensor *t, int from, int to, bool reads) {
     for (int s = from + 1; s < to; s++) {
         const struct ingot_call *call = &p->steps[s].call;
-        const ingot_tensor      *read[INGOT_MAX_READS];
+        const ingot_tensor *read[INGOT_MAX_READS];
         if (call->dst && ingot_values_overlap(call->dst, t)) return false;
         for (int i = reads ? ingot_call_reads(call, read) - 1 : -1; i >= 0; i--)
             if (ingot_values_overlap(read[i], t)) return false;
@@ -47,8 +44,7 @@ static bool untouched(const struct ingot_planner *p, const ingot_tensor *t, int 
     return true;
 }
 
-void ingot_count_uses(struct ingot_planner *p)
-{
+void ingot_count_uses(struct ingot_planner *p) {
     for (struct ingot_value_chunk *chunk = p->graph->chunks; chunk; chunk = chunk->next)
         for (int i = 0; i < chunk->count; i++) {
             struct ingot_value *v = &chunk->values[i];
@@ -57,7 +53,7 @@ void ingot_count_uses(struct ingot_planner *p)
         }
     for (int s = 0; s < p->step_count; s++) {
         const ingot_tensor *read[INGOT_MAX_READS];
-        struct ingot_call  *call = &p->steps[s].call;
+        struct ingot_call *call = &p->steps[s].call;
         for (int i = ingot_call_reads(call, read) - 1; i >= 0; i--) ingot_value_of(read[i])->base->reads++;
         if (!call->dst) continue;
         struct ingot_value *base = ingot_value_of(call->dst)->base;
@@ -68,8 +64,7 @@ void ingot_count_uses(struct ingot_planner *p)
 /* ---- merging two calls */
 
 /* True if the two show the same elements in the same layout. */
-static bool same_view(const ingot_tensor *a, const ingot_tensor *b)
-{
+static bool same_view(const ingot_tensor *a, const ingot_tensor *b) {
     const struct ingot_value *va = ingot_value_of(a), *vb = ingot_value_of(b);
     if (va->base != vb->base || va->offset != vb->offset || a->type != b->type) return false;
     for (int i = 0; i < 4; i++)
@@ -78,15 +73,13 @@ static bool same_view(const ingot_tensor *a, const ingot_tensor *b)
 }
 
 /* The source of a two-source call that is not `t`, or NULL if `t` as it is is neither. */
-static const ingot_tensor *other_source(const struct ingot_call *call, const ingot_tensor *t)
-{
+static const ingot_tensor *other_source(const struct ingot_call *call, const ingot_tensor *t) {
     if (same_view(call->src[0], t)) return call->src[1];
     return same_view(call->src[1], t) ? call->src[0] : NULL;
 }
 
 static bool merge_norm_mul(ingot_context *ctx, const struct ingot_call *norm, const struct ingot_call *mul,
-                           struct ingot_call *merged)
-{
+                           struct ingot_call *merged) {
     const ingot_tensor *row = other_source(mul, norm->dst);
     (void)ctx;
     if (norm->mul || !row || row->type != INGOT_TYPE_F32 || !ingot_is_contiguous(row)) return false;
@@ -99,8 +92,7 @@ static bool merge_norm_mul(ingot_context *ctx, const struct ingot_call *norm, co
 }
 
 static bool merge_product_add(ingot_context *ctx, const struct ingot_call *product, const struct ingot_call *add,
-                              struct ingot_call *merged)
-{
+                              struct ingot_call *merged) {
     const ingot_tensor *other = other_source(add, product->dst);
     if (product->add || !other || other->type != INGOT_TYPE_F32) return false;
     if (!ingot_same_shape(other, product->dst)) return false;
@@ -112,7 +104,7 @@ static bool merge_product_add(ingot_context *ctx, const struct ingot_call *produ
 
 static const struct {
     const char *name;
-    int         first, second;
+    int first, second;
     bool (*merge)(ingot_context *ctx, const struct ingot_call *first, const struct ingot_call *second,
                   struct ingot_call *merged);
 } merges[] = {
@@ -121,8 +113,7 @@ static const struct {
 };
 
 /* The only step that reads the result of step `s`, or -1 if there is not exactly one or the result is seen otherwise. */
-static int only_reader(const struct ingot_planner *p, int s)
-{
+static int only_reader(const struct ingot_planner *p, int s) {
     const struct ingot_value *t = ingot_value_of(p->steps[s].call.dst);
     if (t->base != t || t->origin != INGOT_ORIGIN_NODE || t->output || t->reads != 1 || t->writes != 1) return -1;
     for (int r = s + 1; r < p->step_count; r++) {
@@ -135,11 +126,10 @@ static int only_reader(const struct ingot_planner *p, int s)
 
 /* Where the merged call of steps i < j may stand: i, j, or -1.  At i it reads j's other sources and writes j's result
  * early; at j it reads i's sources late. */
-static int merged_place(const struct ingot_planner *p, int i, int j)
-{
+static int merged_place(const struct ingot_planner *p, int i, int j) {
     const struct ingot_call *first = &p->steps[i].call, *second = &p->steps[j].call;
-    const ingot_tensor      *read[INGOT_MAX_READS];
-    bool                     up = untouched(p, second->dst, i, j, true), down = true;
+    const ingot_tensor *read[INGOT_MAX_READS];
+    bool up = untouched(p, second->dst, i, j, true), down = true;
     for (int n = ingot_call_reads(second, read) - 1; n >= 0; n--) {
         if (ingot_value_of(read[n])->base == ingot_value_of(first->dst)) continue;
         up = up && untouched(p, read[n], i, j, false);
@@ -152,8 +142,7 @@ static int merged_place(const struct ingot_planner *p, int i, int j)
 }
 
 /* Tries every rule on step `i` and its only reader. */
-static bool merge_at(struct ingot_planner *p, int i)
-{
+static bool merge_at(struct ingot_planner *p, int i) {
     struct ingot_call *first = &p->steps[i].call, merged;
     for (size_t rule = 0; rule < sizeof merges / sizeof merges[0]; rule++) {
         if (first->op != merges[rule].first) continue;
@@ -171,8 +160,7 @@ static bool merge_at(struct ingot_planner *p, int i)
     return false;
 }
 
-void ingot_fuse(struct ingot_planner *p)
-{
+void ingot_fuse(struct ingot_planner *p) {
     ingot_count_uses(p);
     for (int i = 0; i < p->step_count; i++)
         while (merge_at(p, i)) continue;
@@ -188,13 +176,11 @@ static const int rounds[] = {INGOT_OP_RMS_NORM, INGOT_OP_SWIGLU, INGOT_OP_ATTENT
 
 /* q8 lies in the order of elements with a scale for each 32, so a contiguous tensor reshaped to other columns has the
  * same bytes as long as no block of 32 runs across a column. */
-static bool flat_columns(const ingot_tensor *t)
-{
+static bool flat_columns(const ingot_tensor *t) {
     return ingot_is_contiguous(t) && t->ne[0] % 32 == 0;
 }
 
-static bool same_columns(const ingot_tensor *a, const ingot_tensor *b)
-{
+static bool same_columns(const ingot_tensor *a, const ingot_tensor *b) {
     const struct ingot_value *va = ingot_value_of(a), *vb = ingot_value_of(b);
     if (va->base != vb->base || va->offset != vb->offset || a->type != b->type) return false;
     if (ingot_tensor_elements(a) != ingot_tensor_elements(b)) return false;
@@ -202,18 +188,16 @@ static bool same_columns(const ingot_tensor *a, const ingot_tensor *b)
 }
 
 /* The block that already holds `x` rounded, good until step `s`; or -1. */
-static int rounded_already(const struct ingot_planner *p, const ingot_tensor *x, int s)
-{
+static int rounded_already(const struct ingot_planner *p, const ingot_tensor *x, int s) {
     for (int b = p->block_count - 1; b >= 0; b--)
         if (same_columns(p->blocks[b].columns, x) && untouched(p, x, p->blocks[b].first, s, false)) return b;
     return -1;
 }
 
 /* The step that can round `x` as it makes it, good until step `s`; or -1. */
-static int rounding_producer(const struct ingot_planner *p, const ingot_tensor *x, int s)
-{
+static int rounding_producer(const struct ingot_planner *p, const ingot_tensor *x, int s) {
     const struct ingot_value *v = ingot_value_of(x);
-    int                       made = v->base->producer;
+    int made = v->base->producer;
     if (made < 0 || made >= s || p->steps[made].q8_out >= 0) return -1;
     const struct ingot_call *call = &p->steps[made].call;
     for (size_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++)
@@ -224,18 +208,16 @@ static int rounding_producer(const struct ingot_planner *p, const ingot_tensor *
 }
 
 /* Puts a QUANTIZE of `x` into the free place `s`. */
-static void put_quantize(struct ingot_planner *p, const ingot_tensor *x, int s)
-{
-    p->steps[s] = (struct ingot_step){.call = {.op = INGOT_OP_QUANTIZE, .src = {x}},
-                                      .q8_in = -1, .q8_out = -1, .scratch = -1};
+static void put_quantize(struct ingot_planner *p, const ingot_tensor *x, int s) {
+    p->steps[s] =
+        (struct ingot_step){.call = {.op = INGOT_OP_QUANTIZE, .src = {x}}, .q8_in = -1, .q8_out = -1, .scratch = -1};
 }
 
 /* Makes the product in place `s` read q8; its rounding may take place `s` and push the product to s + 1.  Gives the
  * product's place. */
-static ingot_status take_q8(struct ingot_planner *p, int s, int *place)
-{
+static ingot_status take_q8(struct ingot_planner *p, int s, int *place) {
     const ingot_tensor *x = p->steps[s].call.src[1];
-    int                 block = rounded_already(p, x, s);
+    int block = rounded_already(p, x, s);
     *place = s;
     if (block < 0) {
         int by = rounding_producer(p, x, s);
@@ -257,8 +239,7 @@ static ingot_status take_q8(struct ingot_planner *p, int s, int *place)
 }
 
 /* A producer whose every reader takes q8 need not write its floats. */
-static void drop_unread(struct ingot_planner *p)
-{
+static void drop_unread(struct ingot_planner *p) {
     ingot_count_uses(p);
     for (int s = 0; s < p->step_count; s++) {
         struct ingot_call *call = &p->steps[s].call;
@@ -268,12 +249,11 @@ static void drop_unread(struct ingot_planner *p)
     }
 }
 
-ingot_status ingot_share_q8(struct ingot_planner *p)
-{
+ingot_status ingot_share_q8(struct ingot_planner *p) {
     struct ingot_step *old = p->steps;
-    int                old_count = p->step_count, place = 0;
-    void              *memory = NULL;
-    ingot_status       st = INGOT_OK;
+    int old_count = p->step_count, place = 0;
+    void *memory = NULL;
+    ingot_status st = INGOT_OK;
     if (old_count == 0) return INGOT_OK;
     INGOT_TRY(ingot_alloc(p->ctx, INGOT_MEMORY_HOST, 2 * (size_t)old_count * sizeof *old, &memory), st, done);
     p->step_count = 0; /* no step, so no producer yet */

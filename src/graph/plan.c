@@ -8,11 +8,10 @@
 
 /* ---- nodes to steps */
 
-static ingot_status lower(struct ingot_planner *p)
-{
+static ingot_status lower(struct ingot_planner *p) {
     struct ingot_graph *g = p->graph;
-    void               *memory = NULL;
-    ingot_status        st;
+    void *memory = NULL;
+    ingot_status st;
     if (g->node_count == 0) return INGOT_OK;
     st = ingot_alloc(p->ctx, INGOT_MEMORY_HOST, (size_t)g->node_count * sizeof *p->steps, &memory);
     if (st != INGOT_OK) return st;
@@ -24,31 +23,28 @@ static ingot_status lower(struct ingot_planner *p)
 }
 
 /* The caller's promise about weights, as far as addresses tell. */
-static ingot_status check_weights(struct ingot_planner *p)
-{
+static ingot_status check_weights(struct ingot_planner *p) {
     for (int s = 0; s < p->graph->node_count; s++) {
         const ingot_tensor *dst = p->graph->nodes[s].dst;
-        char                text[96];
+        char text[96];
         if (ingot_value_of(dst)->base->origin == INGOT_ORIGIN_NODE) continue;
         for (const struct ingot_value_chunk *chunk = p->graph->chunks; chunk; chunk = chunk->next)
             for (int i = 0; i < chunk->count; i++)
                 if (chunk->values[i].base->origin == INGOT_ORIGIN_WEIGHT &&
                     ingot_values_overlap(dst, &chunk->values[i].t))
-                    return ingot_fail(p->ctx, INGOT_ERR_INVALID,
-                                      "graph: node %d (%s) writes to the memory of weight %s", s,
-                                      ingot_op_name((ingot_op)p->graph->nodes[s].op),
-                                      ingot_describe(&chunk->values[i].t, text));
+                    return ingot_fail(
+                        p->ctx, INGOT_ERR_INVALID, "graph: node %d (%s) writes to the memory of weight %s", s,
+                        ingot_op_name((ingot_op)p->graph->nodes[s].op), ingot_describe(&chunk->values[i].t, text));
     }
     return INGOT_OK;
 }
 
-static ingot_status check_data(struct ingot_planner *p)
-{
+static ingot_status check_data(struct ingot_planner *p) {
     for (int s = 0; s < p->graph->node_count; s++) {
         const struct ingot_call *call = &p->graph->nodes[s];
         for (int i = -1; i < INGOT_MAX_SRC; i++) {
             const ingot_tensor *t = i < 0 ? call->dst : call->src[i];
-            char                text[96];
+            char text[96];
             if (!t || ingot_is_empty(t) || ingot_value_of(t)->base->t.data) continue;
             if (ingot_value_of(t)->base->origin == INGOT_ORIGIN_NODE) continue;
             return ingot_fail(p->ctx, INGOT_ERR_INVALID, "graph: node %d (%s): the data of %s %s is NULL", s,
@@ -64,15 +60,14 @@ static ingot_status check_data(struct ingot_planner *p)
 
 struct store {
     struct ingot_emitter em;
-    struct ingot_graph  *graph;
-    char                *scratch; /* the rest of the step's own */
-    size_t               left;
+    struct ingot_graph *graph;
+    char *scratch; /* the rest of the step's own */
+    size_t left;
 };
 
-static ingot_status store_scratch(struct ingot_emitter *em, size_t bytes, void **out)
-{
+static ingot_status store_scratch(struct ingot_emitter *em, size_t bytes, void **out) {
     struct store *to = (struct store *)em;
-    size_t        padded = (bytes + 255) / 256 * 256;
+    size_t padded = (bytes + 255) / 256 * 256;
     *out = NULL;
     if (bytes == 0) return INGOT_OK;
     if (padded > to->left)
@@ -85,9 +80,8 @@ static ingot_status store_scratch(struct ingot_emitter *em, size_t bytes, void *
     return INGOT_OK;
 }
 
-static ingot_status store_push(struct ingot_emitter *em, const struct ingot_command *command)
-{
-    struct ingot_graph   *g = ((struct store *)em)->graph;
+static ingot_status store_push(struct ingot_emitter *em, const struct ingot_command *command) {
+    struct ingot_graph *g = ((struct store *)em)->graph;
     struct ingot_command *commands =
         ingot_grow(em->ctx, g->commands, &g->command_capacity, g->command_count, sizeof *commands);
     if (!commands) return INGOT_ERR_HOST_MEMORY;
@@ -97,8 +91,7 @@ static ingot_status store_push(struct ingot_emitter *em, const struct ingot_comm
 }
 
 /* Points every value at its memory. */
-static void bind(struct ingot_planner *p)
-{
+static void bind(struct ingot_planner *p) {
     char *arena = p->graph->arena;
     for (int pass = 0; pass < 2; pass++) /* bases, then what views them */
         for (struct ingot_value_chunk *chunk = p->graph->chunks; chunk; chunk = chunk->next)
@@ -110,20 +103,18 @@ static void bind(struct ingot_planner *p)
             }
 }
 
-static struct ingot_arg_q8 bind_q8(const struct ingot_planner *p, int block)
-{
+static struct ingot_arg_q8 bind_q8(const struct ingot_planner *p, int block) {
     const struct ingot_block *b = block >= 0 ? &p->blocks[block] : NULL;
     if (!b || !b->bytes) return (struct ingot_arg_q8){0};
     return ingot_q8_at((char *)p->graph->arena + b->offset, b->columns);
 }
 
-static ingot_status emit(struct ingot_planner *p)
-{
+static ingot_status emit(struct ingot_planner *p) {
     struct store to = {.em = {.ctx = p->ctx, .scratch = store_scratch, .push = store_push}, .graph = p->graph};
     ingot_status st = INGOT_OK;
     bind(p);
     for (int s = 0; s < p->step_count && st == INGOT_OK; s++) {
-        struct ingot_step        *step = &p->steps[s];
+        struct ingot_step *step = &p->steps[s];
         const struct ingot_block *scratch = step->scratch >= 0 ? &p->blocks[step->scratch] : NULL;
         step->call.q8_in = bind_q8(p, step->q8_in);
         step->call.q8_out = bind_q8(p, step->q8_out);
@@ -136,8 +127,7 @@ static ingot_status emit(struct ingot_planner *p)
 
 /* ---- the plan */
 
-static void drop_plan(struct ingot_graph *g)
-{
+static void drop_plan(struct ingot_graph *g) {
     ingot_graph_reset_runs(g);
     if (g->owns_arena) ingot_free(g->ctx, INGOT_MEMORY_DEVICE, g->arena);
     ingot_free(g->ctx, INGOT_MEMORY_HOST, g->commands);
@@ -147,8 +137,7 @@ static void drop_plan(struct ingot_graph *g)
     g->planned = g->owns_arena = false;
 }
 
-static ingot_status take_arena(struct ingot_planner *p, const ingot_plan_options *options)
-{
+static ingot_status take_arena(struct ingot_planner *p, const ingot_plan_options *options) {
     struct ingot_graph *g = p->graph;
     if (!options || !options->arena) {
         if (p->arena_bytes == 0) return INGOT_OK;
@@ -157,8 +146,7 @@ static ingot_status take_arena(struct ingot_planner *p, const ingot_plan_options
         return st;
     }
     if ((uintptr_t)options->arena % 256)
-        return ingot_fail(p->ctx, INGOT_ERR_INVALID, "graph: the arena %p is not aligned to 256 bytes",
-                          options->arena);
+        return ingot_fail(p->ctx, INGOT_ERR_INVALID, "graph: the arena %p is not aligned to 256 bytes", options->arena);
     if (options->arena_bytes < p->arena_bytes)
         return ingot_fail(p->ctx, INGOT_ERR_DEVICE_MEMORY, "graph: the arena has %zu bytes, the plan takes %zu",
                           options->arena_bytes, p->arena_bytes);
@@ -166,9 +154,8 @@ static ingot_status take_arena(struct ingot_planner *p, const ingot_plan_options
     return INGOT_OK;
 }
 
-static ingot_status make_plan(struct ingot_planner *p, const ingot_plan_options *options, ingot_plan_info *info)
-{
-    bool         measure = options && options->measure;
+static ingot_status make_plan(struct ingot_planner *p, const ingot_plan_options *options, ingot_plan_info *info) {
+    bool measure = options && options->measure;
     ingot_status st = INGOT_OK;
     if (!measure) INGOT_TRY(check_data(p), st, done);
     INGOT_TRY(check_weights(p), st, done);
@@ -190,8 +177,7 @@ done:
     return st;
 }
 
-static ingot_status check_plan(struct ingot_graph *g, const ingot_plan_options *options)
-{
+static ingot_status check_plan(struct ingot_graph *g, const ingot_plan_options *options) {
     if (options && options->size < sizeof *options)
         return ingot_fail(g->ctx, INGOT_ERR_INVALID, "graph_plan: options->size is %zu, not sizeof(ingot_plan_options)",
                           options->size);
@@ -201,14 +187,13 @@ static ingot_status check_plan(struct ingot_graph *g, const ingot_plan_options *
     return INGOT_OK;
 }
 
-ingot_status ingot_graph_plan(ingot_graph *g, const ingot_plan_options *options, ingot_plan_info *info)
-{
-    int             previous = 0;
+ingot_status ingot_graph_plan(ingot_graph *g, const ingot_plan_options *options, ingot_plan_info *info) {
+    int previous = 0;
     ingot_plan_info figures = {0};
     if (info) *info = figures;
     if (!g) return ingot_fail(NULL, INGOT_ERR_INVALID, "graph_plan: the graph is NULL");
     struct ingot_planner p = {.ctx = g->ctx, .graph = g};
-    ingot_status         st = ingot_enter(g->ctx, &previous);
+    ingot_status st = ingot_enter(g->ctx, &previous);
     if (st != INGOT_OK) return st;
     INGOT_TRY(check_plan(g, options), st, done);
     drop_plan(g);

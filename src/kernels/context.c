@@ -12,12 +12,11 @@
 #define MAX_DEVICES 64
 static pthread_mutex_t device_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-    int  contexts;
+    int contexts;
     bool lost;
 } devices[MAX_DEVICES];
 
-static ingot_status join_device(ingot_context *ctx)
-{
+static ingot_status join_device(ingot_context *ctx) {
     ingot_status st = INGOT_OK;
 
     if (ctx->device >= MAX_DEVICES) return INGOT_OK;
@@ -32,8 +31,7 @@ static ingot_status join_device(ingot_context *ctx)
 }
 
 /* With the device current. */
-static void leave_device(int device, bool lost)
-{
+static void leave_device(int device, bool lost) {
     if (device >= MAX_DEVICES) return;
     pthread_mutex_lock(&device_lock);
     devices[device].lost = devices[device].lost || lost;
@@ -45,20 +43,20 @@ static void leave_device(int device, bool lost)
     pthread_mutex_unlock(&device_lock);
 }
 
-static void log_to_stderr(void *user, const char *text)
-{
+static void log_to_stderr(void *user, const char *text) {
     (void)user;
     fprintf(stderr, "ingot: %s\n", text);
 }
 
 /* The caller's options over the defaults; an older caller's struct is shorter. */
-static ingot_status read_options(const ingot_context_options *given, ingot_context_options *out)
-{
+static ingot_status read_options(const ingot_context_options *given, ingot_context_options *out) {
     *out = (ingot_context_options)INGOT_CONTEXT_OPTIONS;
     if (given) {
         if (given->size < sizeof given->size || given->size > sizeof *given) {
-            return ingot_fail(NULL, INGOT_ERR_INVALID, "ingot_context_create: options->size is %zu, expected at most "
-                              "%zu: start from INGOT_CONTEXT_OPTIONS", given->size, sizeof *given);
+            return ingot_fail(NULL, INGOT_ERR_INVALID,
+                              "ingot_context_create: options->size is %zu, expected at most "
+                              "%zu: start from INGOT_CONTEXT_OPTIONS",
+                              given->size, sizeof *given);
         }
         memcpy(out, given, given->size);
     }
@@ -70,8 +68,7 @@ static ingot_status read_options(const ingot_context_options *given, ingot_conte
 }
 
 /* Frees what a context holds, however much of it there is.  With the device current. */
-static void tear_down(ingot_context *ctx)
-{
+static void tear_down(ingot_context *ctx) {
     const ingot_allocator allocator = ctx->allocator;
 
     ingot_blas_destroy(ctx, ctx->blas);
@@ -82,13 +79,12 @@ static void tear_down(ingot_context *ctx)
 }
 
 /* What needs the device to be current. */
-static ingot_status build(const ingot_context *boot, const ingot_context_options *options, ingot_context **out)
-{
-    ingot_context  shell = *boot; /* reports a failure before there is a context */
+static ingot_status build(const ingot_context *boot, const ingot_context_options *options, ingot_context **out) {
+    ingot_context shell = *boot; /* reports a failure before there is a context */
     ingot_context *ctx = NULL;
-    ingot_status   st = INGOT_OK;
-    void          *memory = NULL;
-    int            stream_device = -1;
+    ingot_status st = INGOT_OK;
+    void *memory = NULL;
+    int stream_device = -1;
 
     INGOT_TRY(ingot_alloc(&shell, INGOT_MEMORY_HOST, sizeof *ctx, &memory), st, done);
     ctx = memory;
@@ -119,13 +115,12 @@ done:
     return st;
 }
 
-ingot_status ingot_context_create(const ingot_context_options *given, ingot_context **out)
-{
+ingot_status ingot_context_create(const ingot_context_options *given, ingot_context **out) {
     ingot_context_options options;
-    ingot_context         boot = {0};
-    ingot_status          st = INGOT_OK;
-    int                   previous = -1;
-    bool                  joined = false;
+    ingot_context boot = {0};
+    ingot_status st = INGOT_OK;
+    int previous = -1;
+    bool joined = false;
 
     if (!out) return ingot_fail(NULL, INGOT_ERR_INVALID, "ingot_context_create: out is NULL");
     *out = NULL;
@@ -153,9 +148,8 @@ done:
     return st;
 }
 
-void ingot_context_destroy(ingot_context *ctx)
-{
-    int  previous = -1, device;
+void ingot_context_destroy(ingot_context *ctx) {
+    int previous = -1, device;
     bool lost;
 
     if (!ctx) return;
@@ -170,15 +164,13 @@ void ingot_context_destroy(ingot_context *ctx)
     if (previous >= 0 && previous != device && cudaSetDevice(previous) != cudaSuccess) (void)cudaGetLastError();
 }
 
-struct CUstream_st *ingot_context_stream(const ingot_context *ctx)
-{
+struct CUstream_st *ingot_context_stream(const ingot_context *ctx) {
     return ctx ? ctx->stream : NULL;
 }
 
-ingot_status ingot_synchronize(ingot_context *ctx)
-{
+ingot_status ingot_synchronize(ingot_context *ctx) {
     ingot_status st = INGOT_OK;
-    int          previous = -1;
+    int previous = -1;
 
     INGOT_TRY(ingot_enter(ctx, &previous), st, done);
     INGOT_CUDA(ctx, cudaStreamSynchronize(ctx->stream), st, done);
@@ -188,8 +180,7 @@ done:
     return st;
 }
 
-ingot_status ingot_context_memory(const ingot_context *ctx, size_t *in_use, size_t *held)
-{
+ingot_status ingot_context_memory(const ingot_context *ctx, size_t *in_use, size_t *held) {
     if (!ctx) return ingot_fail(NULL, INGOT_ERR_INVALID, "ingot_context_memory: the context is NULL");
     ingot_pool_usage(ctx->pool, in_use, held);
     return INGOT_OK;

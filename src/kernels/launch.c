@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const void *ingot_kernel_stub(const struct ingot_kernel *kernel)
-{
+const void *ingot_kernel_stub(const struct ingot_kernel *kernel) {
     const void *stub; /* ISO C has no conversion from function to object pointers */
 
     _Static_assert(sizeof stub == sizeof kernel->fn, "function and object pointers differ in size");
@@ -16,27 +15,25 @@ const void *ingot_kernel_stub(const struct ingot_kernel *kernel)
 }
 
 /* A kernel that wants more shared memory than every chip has by default must ask once per device. */
-static ingot_status opt_in(ingot_context *ctx, const struct ingot_kernel *kernel, uint8_t *flags)
-{
+static ingot_status opt_in(ingot_context *ctx, const struct ingot_kernel *kernel, uint8_t *flags) {
     ingot_status st;
 
     if (kernel->smem <= 48 * 1024 || (flags && (*flags & INGOT_ROW_OPTED_IN) != 0)) return INGOT_OK;
-    st = ingot_check_cuda(ctx,
-                          cudaFuncSetAttribute(ingot_kernel_stub(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                               (int)kernel->smem),
-                          "cudaFuncSetAttribute");
+    st = ingot_check_cuda(
+        ctx,
+        cudaFuncSetAttribute(ingot_kernel_stub(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize, (int)kernel->smem),
+        "cudaFuncSetAttribute");
     if (st == INGOT_OK && flags) *flags |= INGOT_ROW_OPTED_IN;
     return st;
 }
 
-ingot_status ingot_launch(ingot_context *ctx, const struct ingot_kernel *kernel, int64_t grid, const void *args)
-{
-    uint8_t            *flags = ingot_table_flags(ctx->table, kernel);
+ingot_status ingot_launch(ingot_context *ctx, const struct ingot_kernel *kernel, int64_t grid, const void *args) {
+    uint8_t *flags = ingot_table_flags(ctx->table, kernel);
     cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeProgrammaticStreamSerialization};
-    cudaLaunchConfig_t  config = {.stream = ctx->stream, .dynamicSmemBytes = kernel->smem};
-    void               *argv[] = {(void *)args};
-    char                what[256];
-    ingot_status        st = INGOT_OK;
+    cudaLaunchConfig_t config = {.stream = ctx->stream, .dynamicSmemBytes = kernel->smem};
+    void *argv[] = {(void *)args};
+    char what[256];
+    ingot_status st = INGOT_OK;
 
     if (grid < 1) {
         return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: a grid of %" PRId64 " blocks, expected at least 1",
@@ -65,7 +62,6 @@ done:
     return st;
 }
 
-void ingot_log_choice(const ingot_context *ctx, const char *what, const struct ingot_kernel *kernel, int64_t grid)
-{
+void ingot_log_choice(const ingot_context *ctx, const char *what, const struct ingot_kernel *kernel, int64_t grid) {
     if (ctx->log) ingot_log(ctx, "%s -> %s, %" PRId64 " blocks", what, kernel->symbol, grid);
 }

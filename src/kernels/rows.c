@@ -28,8 +28,7 @@ const struct ingot_kernel ingot_kernels[] = {
 _Static_assert(ROWS <= INGOT_TABLE_ROWS, "more rows than a table holds: raise INGOT_TABLE_ROWS");
 const int ingot_kernel_count = (int)ROWS;
 
-const char *ingot_family_name(enum ingot_family family)
-{
+const char *ingot_family_name(enum ingot_family family) {
     static const char *const names[] = {
 #define INGOT_FAMILY(NAME, name) #name,
 #include "generated/families.inc"
@@ -39,15 +38,14 @@ const char *ingot_family_name(enum ingot_family family)
     return (size_t)family < sizeof names / sizeof *names ? names[family] : "?";
 }
 
-#define TEXT(x)  TEXT_(x)
+#define TEXT(x) TEXT_(x)
 #define TEXT_(x) #x
 
-static char           type_list[INGOT_TYPE_SLOTS * 10];
+static char type_list[INGOT_TYPE_SLOTS * 10];
 static pthread_once_t type_list_once = PTHREAD_ONCE_INIT;
 
 /* Names of the float and block formats that some row reads. */
-static void make_type_list(void)
-{
+static void make_type_list(void) {
     size_t used = 0;
 
     for (int type = 0; type < INGOT_TYPE_SLOTS; type++) {
@@ -59,8 +57,7 @@ static void make_type_list(void)
     }
 }
 
-ingot_build ingot_build_info(void)
-{
+ingot_build ingot_build_info(void) {
     ingot_build build = {
         .version = TEXT(INGOT_VERSION_MAJOR) "." TEXT(INGOT_VERSION_MINOR) "." TEXT(INGOT_VERSION_PATCH),
         .archs = INGOT_ARCHS,

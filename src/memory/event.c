@@ -4,16 +4,15 @@
 
 struct ingot_event {
     ingot_context *ctx; /* whose allocator it came from */
-    cudaEvent_t    event;
-    bool           recorded;
+    cudaEvent_t event;
+    bool recorded;
 };
 
-ingot_status ingot_event_create(ingot_context *ctx, ingot_event **out)
-{
+ingot_status ingot_event_create(ingot_context *ctx, ingot_event **out) {
     ingot_event *event = NULL;
     ingot_status st = INGOT_OK;
-    int          previous = -1;
-    void        *memory = NULL;
+    int previous = -1;
+    void *memory = NULL;
 
     if (!out) return ingot_fail(ctx, INGOT_ERR_INVALID, "ingot_event_create: out is NULL");
     *out = NULL;
@@ -31,8 +30,7 @@ done:
     return st;
 }
 
-void ingot_event_destroy(ingot_event *event)
-{
+void ingot_event_destroy(ingot_event *event) {
     ingot_context *ctx;
 
     if (!event) return;
@@ -41,15 +39,15 @@ void ingot_event_destroy(ingot_event *event)
     ingot_free(ctx, INGOT_MEMORY_HOST, event);
 }
 
-ingot_status ingot_event_record(ingot_event *event, ingot_context *ctx)
-{
+ingot_status ingot_event_record(ingot_event *event, ingot_context *ctx) {
     ingot_status st = INGOT_OK;
-    int          previous = -1;
+    int previous = -1;
 
     INGOT_TRY(ingot_enter(ctx, &previous), st, done);
     if (!event || event->ctx->device != ctx->device) {
-        st = ingot_fail(ctx, INGOT_ERR_INVALID, event ? "ingot_event_record: the event is of another device"
-                                                      : "ingot_event_record: the event is NULL");
+        st = ingot_fail(ctx, INGOT_ERR_INVALID,
+                        event ? "ingot_event_record: the event is of another device"
+                              : "ingot_event_record: the event is NULL");
         goto done;
     }
     INGOT_CUDA(ctx, cudaEventRecord(event->event, ctx->stream), st, done);
@@ -60,10 +58,9 @@ done:
     return st;
 }
 
-ingot_status ingot_event_wait(ingot_event *event, ingot_context *ctx)
-{
+ingot_status ingot_event_wait(ingot_event *event, ingot_context *ctx) {
     ingot_status st = INGOT_OK;
-    int          previous = -1;
+    int previous = -1;
 
     INGOT_TRY(ingot_enter(ctx, &previous), st, done);
     if (!event) {
@@ -77,10 +74,9 @@ done:
     return st;
 }
 
-ingot_status ingot_event_synchronize(ingot_event *event)
-{
+ingot_status ingot_event_synchronize(ingot_event *event) {
     ingot_status st = INGOT_OK;
-    int          previous = -1;
+    int previous = -1;
 
     if (!event) return ingot_fail(NULL, INGOT_ERR_INVALID, "ingot_event_synchronize: the event is NULL");
     INGOT_TRY(ingot_enter(event->ctx, &previous), st, done);
@@ -91,14 +87,15 @@ done:
     return st;
 }
 
-ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *milliseconds)
-{
+ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *milliseconds) {
     ingot_status st = INGOT_OK;
-    int          previous = -1;
+    int previous = -1;
 
     if (!start || !end || !milliseconds) {
         return ingot_fail(end ? end->ctx : NULL, INGOT_ERR_INVALID, "ingot_event_elapsed: %s is NULL",
-                          !start ? "start" : !end ? "end" : "milliseconds");
+                          !start ? "start"
+                          : !end ? "end"
+                                 : "milliseconds");
     }
     *milliseconds = 0.0f;
     INGOT_TRY(ingot_enter(end->ctx, &previous), st, done);

@@ -7,34 +7,33 @@
  * Block records are host memory and are recycled, so releasing a block never allocates and cannot fail. */
 #include "memory.h"
 
-#define ALIGN     ((size_t)256)
+#define ALIGN ((size_t)256)
 #define MIN_CHUNK ((size_t)2 << 20)
 
 struct block {
     struct block *prev, *next; /* neighbours in the chunk; next also links spare records */
     struct chunk *chunk;
-    char         *start;
-    size_t        size;
-    bool          used;
+    char *start;
+    size_t size;
+    bool used;
 };
 
 struct chunk {
     struct chunk *next;
     struct block *first;
-    char         *base;
-    size_t        size;
-    bool          recorded; /* a CUDA graph may hold pointers into it */
+    char *base;
+    size_t size;
+    bool recorded; /* a CUDA graph may hold pointers into it */
 };
 
 struct ingot_pool {
     struct chunk *chunks;
     struct block *spare;
-    size_t        in_use, held;
+    size_t in_use, held;
 };
 
-ingot_status ingot_pool_create(ingot_context *ctx, struct ingot_pool **out)
-{
-    void        *memory = NULL;
+ingot_status ingot_pool_create(ingot_context *ctx, struct ingot_pool **out) {
+    void *memory = NULL;
     ingot_status st = ingot_alloc(ctx, INGOT_MEMORY_HOST, sizeof(struct ingot_pool), &memory);
 
     *out = memory;
@@ -43,8 +42,7 @@ ingot_status ingot_pool_create(ingot_context *ctx, struct ingot_pool **out)
 }
 
 /* A chunk that is not in the list any more; its block records go back to the pool. */
-static void free_chunk(ingot_context *ctx, struct ingot_pool *pool, struct chunk *chunk)
-{
+static void free_chunk(ingot_context *ctx, struct ingot_pool *pool, struct chunk *chunk) {
     while (chunk->first) {
         struct block *block = chunk->first;
         chunk->first = block->next;
@@ -56,8 +54,7 @@ static void free_chunk(ingot_context *ctx, struct ingot_pool *pool, struct chunk
     ingot_free(ctx, INGOT_MEMORY_HOST, chunk);
 }
 
-void ingot_pool_destroy(ingot_context *ctx, struct ingot_pool *pool)
-{
+void ingot_pool_destroy(ingot_context *ctx, struct ingot_pool *pool) {
     if (!pool) return;
     while (pool->chunks) {
         struct chunk *chunk = pool->chunks;
@@ -72,9 +69,8 @@ void ingot_pool_destroy(ingot_context *ctx, struct ingot_pool *pool)
     ingot_free(ctx, INGOT_MEMORY_HOST, pool);
 }
 
-static ingot_status take_record(ingot_context *ctx, struct ingot_pool *pool, struct block **out)
-{
-    void        *memory = NULL;
+static ingot_status take_record(ingot_context *ctx, struct ingot_pool *pool, struct block **out) {
+    void *memory = NULL;
     ingot_status st = INGOT_OK;
 
     if (pool->spare) {
@@ -87,17 +83,15 @@ static ingot_status take_record(ingot_context *ctx, struct ingot_pool *pool, str
     return st;
 }
 
-static bool is_idle(const struct chunk *chunk)
-{
+static bool is_idle(const struct chunk *chunk) {
     return !chunk->recorded && !chunk->first->used && !chunk->first->next;
 }
 
 /* Gives idle chunks back to the allocator.  Waits for the stream, which may still be using them. */
-static ingot_status trim(ingot_context *ctx, struct ingot_pool *pool)
-{
+static ingot_status trim(ingot_context *ctx, struct ingot_pool *pool) {
     struct chunk **link = &pool->chunks;
-    ingot_status   st = INGOT_OK;
-    bool           any = false;
+    ingot_status st = INGOT_OK;
+    bool any = false;
 
     for (struct chunk *chunk = pool->chunks; chunk; chunk = chunk->next) any = any || is_idle(chunk);
     if (!any) return INGOT_OK;
@@ -118,8 +112,7 @@ done:
 
 /* The size of a chunk for a request: an eighth of the power of two below it is the step, so that a request that creeps
  * up causes few allocations and wastes little. */
-static size_t chunk_size(size_t need)
-{
+static size_t chunk_size(size_t need) {
     size_t step = MIN_CHUNK / 8;
 
     if (need <= MIN_CHUNK) return MIN_CHUNK;
@@ -128,13 +121,12 @@ static size_t chunk_size(size_t need)
 }
 
 /* Adds a chunk with one free block of at least `need` bytes. */
-static ingot_status grow(ingot_context *ctx, struct ingot_pool *pool, size_t need, struct block **out)
-{
-    ingot_status  st = INGOT_OK;
+static ingot_status grow(ingot_context *ctx, struct ingot_pool *pool, size_t need, struct block **out) {
+    ingot_status st = INGOT_OK;
     struct block *block = NULL;
     struct chunk *chunk;
-    size_t        size = chunk_size(need);
-    void         *record = NULL, *base = NULL;
+    size_t size = chunk_size(need);
+    void *record = NULL, *base = NULL;
 
     INGOT_TRY(trim(ctx, pool), st, done);
     INGOT_TRY(ingot_alloc(ctx, INGOT_MEMORY_HOST, sizeof *chunk, &record), st, done);
@@ -163,8 +155,7 @@ done:
     return st;
 }
 
-static struct block *best_fit(const struct ingot_pool *pool, size_t need)
-{
+static struct block *best_fit(const struct ingot_pool *pool, size_t need) {
     struct block *best = NULL;
 
     for (const struct chunk *chunk = pool->chunks; chunk; chunk = chunk->next) {
@@ -176,15 +167,17 @@ static struct block *best_fit(const struct ingot_pool *pool, size_t need)
 }
 
 /* Cuts `block` down to `need` bytes; the rest becomes a free block behind it. */
-static ingot_status split(ingot_context *ctx, struct ingot_pool *pool, struct block *block, size_t need)
-{
+static ingot_status split(ingot_context *ctx, struct ingot_pool *pool, struct block *block, size_t need) {
     struct block *rest = NULL;
-    ingot_status  st;
+    ingot_status st;
 
     if (block->size == need) return INGOT_OK;
     st = take_record(ctx, pool, &rest);
     if (st != INGOT_OK) return st;
-    *rest = (struct block){.prev = block, .next = block->next, .chunk = block->chunk, .start = block->start + need,
+    *rest = (struct block){.prev = block,
+                           .next = block->next,
+                           .chunk = block->chunk,
+                           .start = block->start + need,
                            .size = block->size - need};
     if (rest->next) rest->next->prev = rest;
     block->next = rest;
@@ -192,12 +185,11 @@ static ingot_status split(ingot_context *ctx, struct ingot_pool *pool, struct bl
     return INGOT_OK;
 }
 
-ingot_status ingot_pool_alloc(ingot_context *ctx, struct ingot_pool *pool, size_t bytes, void **out)
-{
-    const bool    capturing = ingot_is_capturing(ctx);
-    const size_t  need = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+ingot_status ingot_pool_alloc(ingot_context *ctx, struct ingot_pool *pool, size_t bytes, void **out) {
+    const bool capturing = ingot_is_capturing(ctx);
+    const size_t need = (bytes + ALIGN - 1) / ALIGN * ALIGN;
     struct block *block;
-    ingot_status  st = INGOT_OK;
+    ingot_status st = INGOT_OK;
 
     *out = NULL;
     if (bytes == 0) return INGOT_OK;
@@ -205,8 +197,10 @@ ingot_status ingot_pool_alloc(ingot_context *ctx, struct ingot_pool *pool, size_
     block = best_fit(pool, need);
     if (!block) {
         if (capturing) {
-            return ingot_fail(ctx, INGOT_ERR_STATE, "%zu bytes of scratch are missing while the stream records a CUDA "
-                              "graph: run the same call once before recording", bytes);
+            return ingot_fail(ctx, INGOT_ERR_STATE,
+                              "%zu bytes of scratch are missing while the stream records a CUDA "
+                              "graph: run the same call once before recording",
+                              bytes);
         }
         INGOT_TRY(grow(ctx, pool, need, &block), st, done);
     }
@@ -221,8 +215,7 @@ done:
 }
 
 /* Makes one block of `block` and the free one behind it. */
-static void join_next(struct ingot_pool *pool, struct block *block)
-{
+static void join_next(struct ingot_pool *pool, struct block *block) {
     struct block *next = block->next;
 
     if (!next || next->used) return;
@@ -233,8 +226,7 @@ static void join_next(struct ingot_pool *pool, struct block *block)
     pool->spare = next;
 }
 
-static struct block *find_used(const struct ingot_pool *pool, const void *ptr)
-{
+static struct block *find_used(const struct ingot_pool *pool, const void *ptr) {
     const uintptr_t at = (uintptr_t)ptr;
 
     for (const struct chunk *chunk = pool->chunks; chunk; chunk = chunk->next) {
@@ -246,8 +238,7 @@ static struct block *find_used(const struct ingot_pool *pool, const void *ptr)
     return NULL;
 }
 
-void ingot_pool_free(struct ingot_pool *pool, void *ptr)
-{
+void ingot_pool_free(struct ingot_pool *pool, void *ptr) {
     struct block *block = ptr ? find_used(pool, ptr) : NULL;
 
     if (!block) return;
@@ -257,8 +248,7 @@ void ingot_pool_free(struct ingot_pool *pool, void *ptr)
     if (block->prev && !block->prev->used) join_next(pool, block->prev);
 }
 
-void ingot_pool_usage(const struct ingot_pool *pool, size_t *in_use, size_t *held)
-{
+void ingot_pool_usage(const struct ingot_pool *pool, size_t *in_use, size_t *held) {
     if (in_use) *in_use = pool->in_use;
     if (held) *held = pool->held;
 }

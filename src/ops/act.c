@@ -2,22 +2,20 @@
 /* act.c - silu and swiglu. */
 #include "emit.h"
 
-ingot_status ingot_emit_silu(struct ingot_emitter *em, const struct ingot_call *call)
-{
-    struct ingot_unary_args    args = {ingot_arg(call->src[0]), ingot_arg(call->dst)};
+ingot_status ingot_emit_silu(struct ingot_emitter *em, const struct ingot_call *call) {
+    struct ingot_unary_args args = {ingot_arg(call->src[0]), ingot_arg(call->dst)};
     const struct ingot_kernel *kernel;
-    ingot_status               st = ingot_need_kernel(em, INGOT_FAMILY_SILU, call->src[0]->type, 0, &kernel);
+    ingot_status st = ingot_need_kernel(em, INGOT_FAMILY_SILU, call->src[0]->type, 0, &kernel);
 
     if (st != INGOT_OK) return st;
     return ingot_emit_kernel(em, kernel, ingot_tensor_elements(call->dst), 1, &args, sizeof args);
 }
 
-ingot_status ingot_emit_swiglu(struct ingot_emitter *em, const struct ingot_call *call)
-{
-    ingot_tensor               gate = *call->src[0], up = gate;
-    struct ingot_glu_args      args = {.dst = ingot_arg(call->dst)};
+ingot_status ingot_emit_swiglu(struct ingot_emitter *em, const struct ingot_call *call) {
+    ingot_tensor gate = *call->src[0], up = gate;
+    struct ingot_glu_args args = {.dst = ingot_arg(call->dst)};
     const struct ingot_kernel *kernel;
-    ingot_status               st = ingot_need_kernel(em, INGOT_FAMILY_SWIGLU, gate.type, 0, &kernel);
+    ingot_status st = ingot_need_kernel(em, INGOT_FAMILY_SWIGLU, gate.type, 0, &kernel);
 
     if (st != INGOT_OK) return st;
     if (call->src[1] != NULL) {

@@ -7,13 +7,11 @@
 
 static const char *const slot_names[SLOT_COUNT] = {"src[0]", "src[1]", "src[2]", "src[3]", "dst", "mul", "add"};
 
-const char *ingot_slot_name(enum ingot_slot slot)
-{
+const char *ingot_slot_name(enum ingot_slot slot) {
     return slot_names[slot];
 }
 
-const ingot_tensor *ingot_call_tensor(const struct ingot_call *call, enum ingot_slot slot)
-{
+const ingot_tensor *ingot_call_tensor(const struct ingot_call *call, enum ingot_slot slot) {
     if (slot == SLOT_DST) return call->dst;
     if (slot == SLOT_MUL) return call->mul;
     if (slot == SLOT_ADD) return call->add;
@@ -23,22 +21,23 @@ const ingot_tensor *ingot_call_tensor(const struct ingot_call *call, enum ingot_
 /* ---- Types. */
 
 static const struct {
-    ingot_type  type;
-    unsigned    set;
-} plain_sets[] = {{INGOT_TYPE_F32, TYPES_F32}, {INGOT_TYPE_F16, TYPES_F16}, {INGOT_TYPE_BF16, TYPES_BF16},
-                  {INGOT_TYPE_I32, TYPES_I32}, {INGOT_TYPE_I64, TYPES_I64}};
+    ingot_type type;
+    unsigned set;
+} plain_sets[] = {{INGOT_TYPE_F32, TYPES_F32},
+                  {INGOT_TYPE_F16, TYPES_F16},
+                  {INGOT_TYPE_BF16, TYPES_BF16},
+                  {INGOT_TYPE_I32, TYPES_I32},
+                  {INGOT_TYPE_I64, TYPES_I64}};
 enum { PLAIN_SETS = sizeof(plain_sets) / sizeof(plain_sets[0]) };
 
-static unsigned set_of(ingot_type type)
-{
+static unsigned set_of(ingot_type type) {
     for (int i = 0; i < PLAIN_SETS; i++)
         if (plain_sets[i].type == type) return plain_sets[i].set;
     return ingot_is_block_type(type) ? TYPES_BLOCK : TYPES_OTHER;
 }
 
 /* "f32, f16, bf16" for a set of plain types. */
-static const char *describe_set(unsigned set, char text[64])
-{
+static const char *describe_set(unsigned set, char text[64]) {
     int at = 0;
 
     text[0] = '\0';
@@ -48,12 +47,11 @@ static const char *describe_set(unsigned set, char text[64])
     return text;
 }
 
-static ingot_status check_type(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot)
-{
+static ingot_status check_type(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot) {
     const ingot_tensor *t = ingot_call_tensor(call, slot);
-    unsigned            set = ingot_op_rules[call->op].types[slot];
-    const char         *op = ingot_call_name(call->op);
-    char                a[96], b[64];
+    unsigned set = ingot_op_rules[call->op].types[slot];
+    const char *op = ingot_call_name(call->op);
+    char a[96], b[64];
 
     if (ingot_type_block(t->type) <= 0)
         return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: %s has type %d, which is no type", op, ingot_slot_name(slot),
@@ -68,12 +66,11 @@ static ingot_status check_type(ingot_context *ctx, const struct ingot_call *call
 
 /* ---- One tensor by itself. */
 
-static ingot_status check_dims(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot)
-{
+static ingot_status check_dims(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot) {
     const ingot_tensor *t = ingot_call_tensor(call, slot);
-    int64_t             block = ingot_type_block(t->type), elements = 1;
-    const char         *op = ingot_call_name(call->op), *name = ingot_slot_name(slot);
-    char                a[96];
+    int64_t block = ingot_type_block(t->type), elements = 1;
+    const char *op = ingot_call_name(call->op), *name = ingot_slot_name(slot);
+    char a[96];
 
     for (int i = 0; i < 4; i++)
         if (t->ne[i] < 0)
@@ -92,15 +89,14 @@ static ingot_status check_dims(ingot_context *ctx, const struct ingot_call *call
 
 /* False if some element of the tensor may lie on another: in the order of the strides, each dimension must step over
  * all that lies inside it. */
-static bool is_injective(const ingot_tensor *t)
-{
-    size_t  stride[4], inner = ingot_type_size(t->type);
+static bool is_injective(const ingot_tensor *t) {
+    size_t stride[4], inner = ingot_type_size(t->type);
     int64_t n[4];
-    int     count = 0;
+    int count = 0;
 
     for (int i = 0; i < 4; i++) {
         int64_t ni = i == 0 ? t->ne[0] / ingot_type_block(t->type) : t->ne[i];
-        int     at;
+        int at;
         if (ni <= 1) continue;
         for (at = count++; at > 0 && stride[at - 1] > t->nb[i]; at--) {
             stride[at] = stride[at - 1];
@@ -116,13 +112,12 @@ static bool is_injective(const ingot_tensor *t)
     return true;
 }
 
-static ingot_status check_strides(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot)
-{
+static ingot_status check_strides(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot) {
     const ingot_tensor *t = ingot_call_tensor(call, slot);
-    size_t              size = ingot_type_size(t->type), align = ingot_type_alignment(t->type);
-    int64_t             extent = (int64_t)size, block = ingot_type_block(t->type), reach;
-    const char         *op = ingot_call_name(call->op), *name = ingot_slot_name(slot);
-    char                a[96];
+    size_t size = ingot_type_size(t->type), align = ingot_type_alignment(t->type);
+    int64_t extent = (int64_t)size, block = ingot_type_block(t->type), reach;
+    const char *op = ingot_call_name(call->op), *name = ingot_slot_name(slot);
+    char a[96];
 
     if (ingot_is_empty(t)) return INGOT_OK;
     if (block > 1 && t->nb[0] != size)
@@ -140,35 +135,41 @@ static ingot_status check_strides(ingot_context *ctx, const struct ingot_call *c
                               name, ingot_describe(t, a), i, t->nb[i]);
     }
     if (slot == SLOT_DST && !is_injective(t))
-        return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: dst %s overlaps itself with strides nb = %zu, %zu, %zu, %zu: "
-                          "expected each to be at least what lies inside it", op, ingot_describe(t, a), t->nb[0],
-                          t->nb[1], t->nb[2], t->nb[3]);
+        return ingot_fail(ctx, INGOT_ERR_INVALID,
+                          "%s: dst %s overlaps itself with strides nb = %zu, %zu, %zu, %zu: "
+                          "expected each to be at least what lies inside it",
+                          op, ingot_describe(t, a), t->nb[0], t->nb[1], t->nb[2], t->nb[3]);
     return INGOT_OK;
 }
 
 /* ---- Tensors with each other. */
 
-static bool relation_holds(const struct ingot_shape_rule *r, const ingot_tensor *t, const ingot_tensor *of)
-{
+static bool relation_holds(const struct ingot_shape_rule *r, const ingot_tensor *t, const ingot_tensor *of) {
     int64_t have = t->ne[r->dim], want = of->ne[r->of_dim];
 
     switch (r->relation) {
-    case REL_SAME: return have == want;
-    case REL_DIVIDES: return have == 0 ? want == 0 : want % have == 0;
-    case REL_AT_LEAST: return have >= want;
-    case REL_ONE: return have == 1;
-    case REL_ONE_OR_SAME: return have == 1 || have == want;
-    case REL_TYPE: return t->type == of->type;
-    default: return t->type == of->type || t->type == INGOT_TYPE_F32;
+    case REL_SAME:
+        return have == want;
+    case REL_DIVIDES:
+        return have == 0 ? want == 0 : want % have == 0;
+    case REL_AT_LEAST:
+        return have >= want;
+    case REL_ONE:
+        return have == 1;
+    case REL_ONE_OR_SAME:
+        return have == 1 || have == want;
+    case REL_TYPE:
+        return t->type == of->type;
+    default:
+        return t->type == of->type || t->type == INGOT_TYPE_F32;
     }
 }
 
-static ingot_status fail_relation(ingot_context *ctx, const struct ingot_call *call, const struct ingot_shape_rule *r)
-{
+static ingot_status fail_relation(ingot_context *ctx, const struct ingot_call *call, const struct ingot_shape_rule *r) {
     static const char *const expected[] = {"", "a divisor of ", "at least ", "", "1 or "};
     const ingot_tensor *t = ingot_call_tensor(call, r->slot), *of = ingot_call_tensor(call, r->of);
-    const char         *op = ingot_call_name(call->op), *name = ingot_slot_name(r->slot);
-    char                a[96], b[96], where[32];
+    const char *op = ingot_call_name(call->op), *name = ingot_slot_name(r->slot);
+    char a[96], b[96], where[32];
 
     if (r->relation == REL_ONE)
         return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: %s %s has ne[%d] %lld, expected 1", op, name,
@@ -176,16 +177,15 @@ static ingot_status fail_relation(ingot_context *ctx, const struct ingot_call *c
     if (r->relation == REL_TYPE || r->relation == REL_TYPE_OR_F32)
         return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: %s %s has type %s, expected %s%s as in %s %s", op, name,
                           ingot_describe(t, a), ingot_type_name(t->type),
-                          r->relation == REL_TYPE_OR_F32 && of->type != INGOT_TYPE_F32 ? "f32, or " : "", ingot_type_name(of->type),
-                          ingot_slot_name(r->of), ingot_describe(of, b));
+                          r->relation == REL_TYPE_OR_F32 && of->type != INGOT_TYPE_F32 ? "f32, or " : "",
+                          ingot_type_name(of->type), ingot_slot_name(r->of), ingot_describe(of, b));
     snprintf(where, sizeof where, r->dim == r->of_dim ? "as in" : "as ne[%d] of", r->of_dim);
     return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: %s %s has ne[%d] %lld, expected %s%lld %s %s %s", op, name,
                       ingot_describe(t, a), r->dim, (long long)t->ne[r->dim], expected[r->relation],
                       (long long)of->ne[r->of_dim], where, ingot_slot_name(r->of), ingot_describe(of, b));
 }
 
-static ingot_status check_relations(ingot_context *ctx, const struct ingot_call *call)
-{
+static ingot_status check_relations(ingot_context *ctx, const struct ingot_call *call) {
     for (int i = 0; i < ingot_shape_rule_count; i++) {
         const struct ingot_shape_rule *r = &ingot_shape_rules[i];
         if (r->op != call->op) continue;
@@ -197,12 +197,11 @@ static ingot_status check_relations(ingot_context *ctx, const struct ingot_call 
 }
 
 /* Rounding to q8 works on whole blocks of 32; ops that do it on the way do it from f32. */
-static ingot_status check_q8_out(ingot_context *ctx, const struct ingot_call *call)
-{
+static ingot_status check_q8_out(ingot_context *ctx, const struct ingot_call *call) {
     const ingot_tensor *t = call->dst != NULL ? call->dst : call->src[0];
-    bool                split = call->op == INGOT_OP_SWIGLU && call->dst == NULL && call->src[1] == NULL;
-    int64_t             k = split ? t->ne[0] / 2 : t->ne[0];
-    char                a[96];
+    bool split = call->op == INGOT_OP_SWIGLU && call->dst == NULL && call->src[1] == NULL;
+    int64_t k = split ? t->ne[0] / 2 : t->ne[0];
+    char a[96];
 
     if (!call->want_q8_out) return INGOT_OK;
     if (call->op != INGOT_OP_QUANTIZE && call->src[0]->type != INGOT_TYPE_F32)
@@ -214,10 +213,9 @@ static ingot_status check_q8_out(ingot_context *ctx, const struct ingot_call *ca
                       ingot_call_name(call->op), ingot_describe(t, a), (long long)k);
 }
 
-static ingot_status check_presence(ingot_context *ctx, const struct ingot_call *call)
-{
+static ingot_status check_presence(ingot_context *ctx, const struct ingot_call *call) {
     const struct ingot_op_rule *rule;
-    const char                 *op = ingot_call_name(call->op);
+    const char *op = ingot_call_name(call->op);
 
     if (call->op <= INGOT_OP_NONE || call->op >= INGOT_OP_INTERNAL_COUNT || op[0] == '?')
         return ingot_fail(ctx, INGOT_ERR_INVALID, "%d is no op", call->op);
@@ -236,8 +234,7 @@ static ingot_status check_presence(ingot_context *ctx, const struct ingot_call *
     return INGOT_OK;
 }
 
-ingot_status ingot_check_call(ingot_context *ctx, const struct ingot_call *call)
-{
+ingot_status ingot_check_call(ingot_context *ctx, const struct ingot_call *call) {
     ingot_status st = INGOT_OK;
 
     INGOT_TRY(check_presence(ctx, call), st, done);
@@ -256,11 +253,10 @@ done:
 
 /* ---- Memory. */
 
-static ingot_status check_pointer(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot)
-{
+static ingot_status check_pointer(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot) {
     const ingot_tensor *t = ingot_call_tensor(call, slot);
-    size_t              align = ingot_type_alignment(t->type);
-    char                a[96];
+    size_t align = ingot_type_alignment(t->type);
+    char a[96];
 
     if (ingot_is_empty(t)) return INGOT_OK;
     if (t->data == NULL)
@@ -273,20 +269,18 @@ static ingot_status check_pointer(ingot_context *ctx, const struct ingot_call *c
 }
 
 /* True if both address the same elements in the same order. */
-static bool is_same_memory(const ingot_tensor *a, const ingot_tensor *b)
-{
+static bool is_same_memory(const ingot_tensor *a, const ingot_tensor *b) {
     if (a->data != b->data || a->type != b->type) return false;
     for (int i = 0; i < 4; i++)
         if (a->ne[i] != b->ne[i] || (a->ne[i] > 1 && a->nb[i] != b->nb[i])) return false;
     return true;
 }
 
-static ingot_status check_overlap(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot)
-{
-    const ingot_tensor         *t = ingot_call_tensor(call, slot), *dst = call->dst;
+static ingot_status check_overlap(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot) {
+    const ingot_tensor *t = ingot_call_tensor(call, slot), *dst = call->dst;
     const struct ingot_op_rule *rule = &ingot_op_rules[call->op];
-    bool                        may = slot == SLOT_ADD || (slot <= SLOT_S3 && (rule->in_place >> slot & 1));
-    char                        a[96], b[96];
+    bool may = slot == SLOT_ADD || (slot <= SLOT_S3 && (rule->in_place >> slot & 1));
+    char a[96], b[96];
 
     if (dst == NULL || !ingot_overlap(t, dst)) return INGOT_OK;
     if (may && is_same_memory(t, dst)) return INGOT_OK;
@@ -295,8 +289,7 @@ static ingot_status check_overlap(ingot_context *ctx, const struct ingot_call *c
                       may ? "separate memory or exactly the same, strides included" : "separate memory");
 }
 
-ingot_status ingot_check_data(ingot_context *ctx, const struct ingot_call *call)
-{
+ingot_status ingot_check_data(ingot_context *ctx, const struct ingot_call *call) {
     ingot_status st = INGOT_OK;
 
     for (int slot = 0; slot < SLOT_COUNT; slot++) {

@@ -19,15 +19,13 @@ static ingot_emit_fn *const emit_fns[INGOT_OP_INTERNAL_COUNT] = {
 };
 
 /* Nothing to compute: an empty result, or (set_rows) no rows to write. */
-static bool nothing_to_do(const struct ingot_call *call)
-{
+static bool nothing_to_do(const struct ingot_call *call) {
     if (call->dst != NULL && ingot_is_empty(call->dst)) return true;
     if (call->dst == NULL || call->op == INGOT_OP_SET_ROWS) return ingot_is_empty(call->src[0]);
     return false;
 }
 
-ingot_status ingot_emit(struct ingot_emitter *em, const struct ingot_call *call)
-{
+ingot_status ingot_emit(struct ingot_emitter *em, const struct ingot_call *call) {
     ingot_status st = INGOT_OK;
 
     em->call = call;
@@ -40,8 +38,7 @@ done:
     return st;
 }
 
-ingot_status ingot_run_command(ingot_context *ctx, const struct ingot_command *command)
-{
+ingot_status ingot_run_command(ingot_context *ctx, const struct ingot_command *command) {
     if (command->kind == INGOT_COMMAND_GEMM) return ingot_blas_gemm(ctx, &command->u.gemm);
     return ingot_launch(ctx, command->kernel, command->grid, command->u.args);
 }
@@ -49,8 +46,7 @@ ingot_status ingot_run_command(ingot_context *ctx, const struct ingot_command *c
 /* ---- Look-up. */
 
 /* Why the table of this device has no such row. */
-static void explain_hole(ingot_context *ctx, enum ingot_family family, ingot_type type, int64_t tile, char text[160])
-{
+static void explain_hole(ingot_context *ctx, enum ingot_family family, ingot_type type, int64_t tile, char text[160]) {
     bool family_built = false, type_built = false;
 
     for (int i = 0; i < ingot_kernel_count; i++) {
@@ -62,16 +58,16 @@ static void explain_hole(ingot_context *ctx, enum ingot_family family, ingot_typ
         family_built |= k->family == family;
         type_built |= k->type == type;
     }
-    snprintf(text, 160, "%s", !family_built ? "the family is not in this build"
-                              : !type_built ? "the type is not in this build"
-                                            : "there is no kernel for it");
+    snprintf(text, 160, "%s",
+             !family_built ? "the family is not in this build"
+             : !type_built ? "the type is not in this build"
+                           : "there is no kernel for it");
 }
 
-ingot_status ingot_no_kernel(struct ingot_emitter *em, enum ingot_family family, ingot_type type, int64_t tile)
-{
+ingot_status ingot_no_kernel(struct ingot_emitter *em, enum ingot_family family, ingot_type type, int64_t tile) {
     const struct ingot_call *call = em->call;
-    char                     text[256], why[160], a[96];
-    int                      at = 0;
+    char text[256], why[160], a[96];
+    int at = 0;
 
     text[0] = '\0';
     for (int i = 0; i < INGOT_MAX_SRC && at < 200; i++)
@@ -85,8 +81,7 @@ ingot_status ingot_no_kernel(struct ingot_emitter *em, enum ingot_family family,
 }
 
 ingot_status ingot_need_kernel(struct ingot_emitter *em, enum ingot_family family, ingot_type type, int64_t tile,
-                               const struct ingot_kernel **out)
-{
+                               const struct ingot_kernel **out) {
     *out = ingot_find_exact(em->ctx->table, family, type, tile);
     return *out != NULL ? INGOT_OK : ingot_no_kernel(em, family, type, tile);
 }
@@ -94,26 +89,23 @@ ingot_status ingot_need_kernel(struct ingot_emitter *em, enum ingot_family famil
 /* ---- Commands. */
 
 /* What is computed, for the log: "mul_mat q4_K m=4096 n=1 k=4096". */
-static const char *describe_call(const struct ingot_call *call, char text[128])
-{
+static const char *describe_call(const struct ingot_call *call, char text[128]) {
     const ingot_tensor *a = call->src[0], *t = call->dst != NULL ? call->dst : a;
-    char                shape[96];
+    char shape[96];
 
     if (call->op == INGOT_OP_MUL_MAT)
         snprintf(text, 128, "mul_mat %s m=%lld n=%lld k=%lld", ingot_type_name(a->type), (long long)a->ne[1],
                  (long long)ingot_rows(t), (long long)a->ne[0]);
-    else
-        snprintf(text, 128, "%s %s", ingot_call_name(call->op), ingot_describe(t, shape));
+    else snprintf(text, 128, "%s %s", ingot_call_name(call->op), ingot_describe(t, shape));
     return text;
 }
 
 ingot_status ingot_emit_kernel(struct ingot_emitter *em, const struct ingot_kernel *kernel, int64_t items,
-                               int64_t groups, const void *args, size_t bytes)
-{
+                               int64_t groups, const void *args, size_t bytes) {
     struct ingot_command command = {.kind = INGOT_COMMAND_KERNEL, .kernel = kernel};
-    int64_t              unit = kernel->unit > 0 ? kernel->unit : 1;
-    int64_t              blocks = items / unit + (items % unit != 0);
-    char                 text[128];
+    int64_t unit = kernel->unit > 0 ? kernel->unit : 1;
+    int64_t blocks = items / unit + (items % unit != 0);
+    char text[128];
 
     assert(bytes <= INGOT_MAX_ARGS);
     if (blocks == 0 || groups == 0) return INGOT_OK;
@@ -127,10 +119,9 @@ ingot_status ingot_emit_kernel(struct ingot_emitter *em, const struct ingot_kern
     return em->push(em, &command);
 }
 
-ingot_status ingot_emit_gemm(struct ingot_emitter *em, const struct ingot_gemm *gemm)
-{
+ingot_status ingot_emit_gemm(struct ingot_emitter *em, const struct ingot_gemm *gemm) {
     struct ingot_command command = {.kind = INGOT_COMMAND_GEMM};
-    char                 text[128];
+    char text[128];
 
     command.u.gemm = *gemm;
     if (!em->dry && em->ctx->log != NULL)
@@ -141,8 +132,7 @@ ingot_status ingot_emit_gemm(struct ingot_emitter *em, const struct ingot_gemm *
 
 /* ---- Tensors. */
 
-struct ingot_arg_tensor ingot_arg(const ingot_tensor *t)
-{
+struct ingot_arg_tensor ingot_arg(const ingot_tensor *t) {
     struct ingot_arg_tensor arg = {NULL, {0}, {0}};
 
     if (t == NULL) return arg;
@@ -154,8 +144,7 @@ struct ingot_arg_tensor ingot_arg(const ingot_tensor *t)
     return arg;
 }
 
-ingot_tensor ingot_like(const ingot_tensor *src, ingot_type type)
-{
+ingot_tensor ingot_like(const ingot_tensor *src, ingot_type type) {
     ingot_tensor t = *src;
 
     t.type = type;
@@ -167,8 +156,7 @@ ingot_tensor ingot_like(const ingot_tensor *src, ingot_type type)
     return t;
 }
 
-int64_t ingot_rows(const ingot_tensor *t)
-{
+int64_t ingot_rows(const ingot_tensor *t) {
     return t->ne[1] * t->ne[2] * t->ne[3];
 }
 
@@ -177,14 +165,13 @@ int64_t ingot_rows(const ingot_tensor *t)
 /* Takes scratch from the context's pool and gives it back when the call is done: the pool is stream-ordered. */
 struct launcher {
     struct ingot_emitter em;
-    void                *blocks[8];
-    int                  count;
+    void *blocks[8];
+    int count;
 };
 
-static ingot_status launcher_scratch(struct ingot_emitter *em, size_t bytes, void **out)
-{
+static ingot_status launcher_scratch(struct ingot_emitter *em, size_t bytes, void **out) {
     struct launcher *l = (struct launcher *)em; /* em is its first member */
-    ingot_status     st;
+    ingot_status st;
 
     assert(l->count < (int)(sizeof l->blocks / sizeof l->blocks[0]));
     st = ingot_pool_alloc(em->ctx, em->ctx->pool, bytes, out);
@@ -192,27 +179,23 @@ static ingot_status launcher_scratch(struct ingot_emitter *em, size_t bytes, voi
     return st;
 }
 
-static ingot_status launcher_push(struct ingot_emitter *em, const struct ingot_command *command)
-{
+static ingot_status launcher_push(struct ingot_emitter *em, const struct ingot_command *command) {
     return ingot_run_command(em->ctx, command);
 }
 
-static ingot_status dry_scratch(struct ingot_emitter *em, size_t bytes, void **out)
-{
+static ingot_status dry_scratch(struct ingot_emitter *em, size_t bytes, void **out) {
     (void)em;
     *out = bytes > 0 ? (void *)(uintptr_t)256 : NULL;
     return INGOT_OK;
 }
 
-static ingot_status dry_push(struct ingot_emitter *em, const struct ingot_command *command)
-{
+static ingot_status dry_push(struct ingot_emitter *em, const struct ingot_command *command) {
     (void)em;
     (void)command;
     return INGOT_OK;
 }
 
-static ingot_status emit_node(struct ingot_emitter *em, const ingot_node *node, const char *caller)
-{
+static ingot_status emit_node(struct ingot_emitter *em, const ingot_node *node, const char *caller) {
     struct ingot_call call;
 
     if (node == NULL) return ingot_fail(em->ctx, INGOT_ERR_INVALID, "%s: node is null", caller);
@@ -226,11 +209,10 @@ static ingot_status emit_node(struct ingot_emitter *em, const ingot_node *node, 
     return ingot_emit(em, &call);
 }
 
-ingot_status ingot_compute(ingot_context *ctx, const ingot_node *node)
-{
+ingot_status ingot_compute(ingot_context *ctx, const ingot_node *node) {
     struct launcher l = {{ctx, false, launcher_scratch, launcher_push, NULL}, {NULL}, 0};
-    int             previous = 0;
-    ingot_status    st = ingot_enter(ctx, &previous);
+    int previous = 0;
+    ingot_status st = ingot_enter(ctx, &previous);
 
     if (st != INGOT_OK) return st;
     st = emit_node(&l.em, node, "ingot_compute");
@@ -239,11 +221,10 @@ ingot_status ingot_compute(ingot_context *ctx, const ingot_node *node)
     return st;
 }
 
-ingot_status ingot_supports(ingot_context *ctx, const ingot_node *node)
-{
+ingot_status ingot_supports(ingot_context *ctx, const ingot_node *node) {
     struct ingot_emitter em = {ctx, true, dry_scratch, dry_push, NULL};
-    int                  previous = 0;
-    ingot_status         st = ingot_enter(ctx, &previous);
+    int previous = 0;
+    ingot_status st = ingot_enter(ctx, &previous);
 
     if (st != INGOT_OK) return st;
     st = emit_node(&em, node, "ingot_supports");

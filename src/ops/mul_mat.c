@@ -18,24 +18,22 @@ enum { MMV_COLUMNS = 8 }; /* up to so many columns MMV reads the weights once; b
  * whenever those lie one stride apart. */
 struct product {
     ingot_tensor a, b, d, add;
-    bool         has_add;
+    bool has_add;
 };
 
 struct choice {
-    enum path  path;
-    ingot_type type;    /* of A as the path reads it */
-    bool       staged;  /* dst's row elements have gaps: compute into scratch, then copy */
+    enum path path;
+    ingot_type type; /* of A as the path reads it */
+    bool staged;     /* dst's row elements have gaps: compute into scratch, then copy */
 };
 
 /* ---- Folding. */
 
-static bool can_fold(const ingot_tensor *t, int dim)
-{
+static bool can_fold(const ingot_tensor *t, int dim) {
     return t->ne[1] == 1 || t->nb[dim] == (size_t)t->ne[1] * t->nb[1];
 }
 
-static void fold_one(ingot_tensor *t, int dim, int64_t ratio)
-{
+static void fold_one(ingot_tensor *t, int dim, int64_t ratio) {
     if (t->ne[1] == 1) t->nb[1] = t->nb[dim];
     t->ne[1] *= ratio;
     t->ne[dim] /= ratio;
@@ -43,8 +41,7 @@ static void fold_one(ingot_tensor *t, int dim, int64_t ratio)
 }
 
 /* Folds what A is repeated over into B's columns.  Without `with_b` B's strides do not matter. */
-static void fold(struct product *p, bool with_b)
-{
+static void fold(struct product *p, bool with_b) {
     for (int dim = 2; dim < 4; dim++) {
         int64_t ratio = p->b.ne[dim] / p->a.ne[dim];
         if (ratio == 1) continue;
@@ -57,8 +54,7 @@ static void fold(struct product *p, bool with_b)
     }
 }
 
-static struct product product_of(const struct ingot_call *call, bool staged)
-{
+static struct product product_of(const struct ingot_call *call, bool staged) {
     struct product p = {.a = *call->src[0], .b = *call->src[1], .d = *call->dst};
 
     if (staged) p.d = ingot_like(call->dst, INGOT_TYPE_F32);
@@ -70,8 +66,7 @@ static struct product product_of(const struct ingot_call *call, bool staged)
 }
 
 /* Columns that share one read of a weight matrix. */
-static int64_t shared_columns(const struct ingot_call *call, bool staged)
-{
+static int64_t shared_columns(const struct ingot_call *call, bool staged) {
     struct product p = product_of(call, staged);
 
     p.has_add = false; /* so that asking before and after fusion gives one answer */
@@ -83,8 +78,7 @@ static int64_t shared_columns(const struct ingot_call *call, bool staged)
 
 /* The smallest tile that holds n columns, else the largest there is. */
 static const struct ingot_kernel *find_mmv(const ingot_context *ctx, enum ingot_family family, ingot_type type,
-                                           int64_t n)
-{
+                                           int64_t n) {
     const struct ingot_kernel *kernel = NULL;
 
     for (int64_t tile = n < MMV_COLUMNS ? n : MMV_COLUMNS; tile >= 1 && kernel == NULL; tile--)
@@ -92,27 +86,28 @@ static const struct ingot_kernel *find_mmv(const ingot_context *ctx, enum ingot_
     return kernel;
 }
 
-static bool rows_are_dense(const ingot_tensor *t)
-{
+static bool rows_are_dense(const ingot_tensor *t) {
     return t->ne[0] <= 1 || t->nb[0] == ingot_type_size(t->type);
 }
 
 /* Distance of the columns of a GEMM operand; cuBLASLt wants at least a column's length. */
-static int64_t column_stride(const ingot_tensor *t)
-{
+static int64_t column_stride(const ingot_tensor *t) {
     return t->ne[1] <= 1 ? t->ne[0] : (int64_t)(t->nb[1] / ingot_type_size(t->type));
 }
 
 /* True if cuBLASLt can read or write the tensor where it lies. */
-static bool fits_gemm(const ingot_tensor *t)
-{
+static bool fits_gemm(const ingot_tensor *t) {
     return rows_are_dense(t) && column_stride(t) >= t->ne[0];
 }
 
-static struct ingot_gemm gemm_of(const struct product *p)
-{
-    struct ingot_gemm g = {.type = p->a.type, .m = p->a.ne[1], .n = p->b.ne[1], .k = p->a.ne[0],
-                           .lda = column_stride(&p->a), .ldb = column_stride(&p->b), .ldd = column_stride(&p->d),
+static struct ingot_gemm gemm_of(const struct product *p) {
+    struct ingot_gemm g = {.type = p->a.type,
+                           .m = p->a.ne[1],
+                           .n = p->b.ne[1],
+                           .k = p->a.ne[0],
+                           .lda = column_stride(&p->a),
+                           .ldb = column_stride(&p->b),
+                           .ldd = column_stride(&p->d),
                            .batch = 1};
 
     return g;
@@ -120,8 +115,7 @@ static struct ingot_gemm gemm_of(const struct product *p)
 
 /* The operands of the GEMM of `type`, not folded yet.  Those that must be copied first are contiguous, without data. */
 static struct product gemm_operands(const struct ingot_call *call, ingot_type type, bool staged, bool *copy_a,
-                                    bool *copy_b)
-{
+                                    bool *copy_b) {
     struct product p = product_of(call, staged), best = p, now = p;
 
     fold(&best, false);
@@ -134,10 +128,9 @@ static struct product gemm_operands(const struct ingot_call *call, ingot_type ty
     return p;
 }
 
-static bool gemm_works(ingot_context *ctx, const struct ingot_call *call, ingot_type type, bool staged)
-{
-    bool              copy_a, copy_b;
-    struct product    p;
+static bool gemm_works(ingot_context *ctx, const struct ingot_call *call, ingot_type type, bool staged) {
+    bool copy_a, copy_b;
+    struct product p;
     struct ingot_gemm g;
 
     if (ctx->blas == NULL || call->src[0]->ne[0] == 0 || call->add != NULL) return false;
@@ -149,19 +142,16 @@ static bool gemm_works(ingot_context *ctx, const struct ingot_call *call, ingot_
     return ingot_blas_supports(ctx, &g);
 }
 
-static bool mmvq_works(const ingot_context *ctx, const struct ingot_call *call)
-{
+static bool mmvq_works(const ingot_context *ctx, const struct ingot_call *call) {
     return find_mmv(ctx, INGOT_FAMILY_MMVQ, call->src[0]->type, MMV_COLUMNS) != NULL &&
-           (call->have_q8_in ||
-            ingot_find_exact(ctx->table, INGOT_FAMILY_QUANTIZE, call->src[1]->type, 0) != NULL);
+           (call->have_q8_in || ingot_find_exact(ctx->table, INGOT_FAMILY_QUANTIZE, call->src[1]->type, 0) != NULL);
 }
 
-static struct choice choose(ingot_context *ctx, const struct ingot_call *call)
-{
+static struct choice choose(ingot_context *ctx, const struct ingot_call *call) {
     const ingot_tensor *a = call->src[0];
-    struct choice       c = {PATH_NONE, a->type, !fits_gemm(call->dst)};
-    bool                exact = call->params.params.mul_mat.prec == INGOT_PREC_F32;
-    bool                few = shared_columns(call, c.staged) <= MMV_COLUMNS;
+    struct choice c = {PATH_NONE, a->type, !fits_gemm(call->dst)};
+    bool exact = call->params.params.mul_mat.prec == INGOT_PREC_F32;
+    bool few = shared_columns(call, c.staged) <= MMV_COLUMNS;
 
     if (ingot_is_block_type(a->type)) {
         bool mmvq = !exact && mmvq_works(ctx, call);
@@ -191,15 +181,13 @@ static struct choice choose(ingot_context *ctx, const struct ingot_call *call)
     return c;
 }
 
-bool ingot_mul_mat_wants_q8(ingot_context *ctx, const struct ingot_call *call)
-{
+bool ingot_mul_mat_wants_q8(ingot_context *ctx, const struct ingot_call *call) {
     return !ingot_is_empty(call->dst) && choose(ctx, call).path == PATH_MMVQ;
 }
 
-bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call)
-{
+bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call) {
     struct ingot_call without = *call;
-    enum path         path;
+    enum path path;
 
     without.add = NULL;
     path = ingot_is_empty(call->dst) ? PATH_NONE : choose(ctx, &without).path;
@@ -208,8 +196,7 @@ bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call)
 
 /* ---- Emitting. */
 
-static ingot_status replace(struct ingot_emitter *em, ingot_tensor *t, ingot_type type)
-{
+static ingot_status replace(struct ingot_emitter *em, ingot_tensor *t, ingot_type type) {
     ingot_tensor copy;
     ingot_status st = ingot_emit_contiguous(em, t, type, &copy);
 
@@ -219,13 +206,15 @@ static ingot_status replace(struct ingot_emitter *em, ingot_tensor *t, ingot_typ
 
 /* dst = A * B by MMVQ (q8 given) or MMVF. */
 static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum ingot_family family,
-                             struct ingot_arg_q8 q8)
-{
-    const struct ingot_call   *call = em->call;
-    bool                       floats = family == INGOT_FAMILY_MMVF;
+                             struct ingot_arg_q8 q8) {
+    const struct ingot_call *call = em->call;
+    bool floats = family == INGOT_FAMILY_MMVF;
     const struct ingot_kernel *kernel;
-    struct ingot_mmv_args      args = {.w = p->a.data, .w_nb1 = (int64_t)p->a.nb[1], .w_nb2 = (int64_t)p->a.nb[2],
-                                       .w_nb3 = (int64_t)p->a.nb[3], .q8 = q8};
+    struct ingot_mmv_args args = {.w = p->a.data,
+                                  .w_nb1 = (int64_t)p->a.nb[1],
+                                  .w_nb2 = (int64_t)p->a.nb[2],
+                                  .w_nb3 = (int64_t)p->a.nb[3],
+                                  .q8 = q8};
 
     fold(p, floats);
     args.m = p->a.ne[1];
@@ -258,12 +247,11 @@ static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum i
     return ingot_emit_kernel(em, kernel, args.m, passes * args.ne2 * args.ne3, &args, sizeof args);
 }
 
-static ingot_status emit_mmvq(struct ingot_emitter *em, struct product *p)
-{
+static ingot_status emit_mmvq(struct ingot_emitter *em, struct product *p) {
     const struct ingot_call *call = em->call;
-    struct ingot_arg_q8      q8 = call->q8_in;
-    void                    *base = NULL;
-    ingot_status             st = INGOT_OK;
+    struct ingot_arg_q8 q8 = call->q8_in;
+    void *base = NULL;
+    ingot_status st = INGOT_OK;
 
     if (!call->have_q8_in) {
         INGOT_TRY(em->scratch(em, ingot_q8_bytes(&p->b), &base), st, done);
@@ -275,10 +263,9 @@ done:
     return st;
 }
 
-static ingot_status emit_mmvf(struct ingot_emitter *em, struct product *p, ingot_type type)
-{
+static ingot_status emit_mmvf(struct ingot_emitter *em, struct product *p, ingot_type type) {
     struct ingot_arg_q8 none = {NULL, NULL};
-    ingot_status        st = INGOT_OK;
+    ingot_status st = INGOT_OK;
 
     if (p->a.type != type || !rows_are_dense(&p->a)) INGOT_TRY(replace(em, &p->a, type), st, done);
     if (p->b.type != INGOT_TYPE_F32) INGOT_TRY(replace(em, &p->b, INGOT_TYPE_F32), st, done);
@@ -287,16 +274,14 @@ done:
     return st;
 }
 
-static void *at(const ingot_tensor *t, int64_t i2, int64_t i3)
-{
+static void *at(const ingot_tensor *t, int64_t i2, int64_t i3) {
     return (void *)((uintptr_t)t->data + (size_t)i2 * t->nb[2] + (size_t)i3 * t->nb[3]);
 }
 
 /* Pushes the products of B's matrices [i2, i2 + count) of dimension 2, whose A is one, or one each. */
 static ingot_status emit_batch(struct ingot_emitter *em, const struct product *p, int64_t i2, int64_t i3,
-                               int64_t count)
-{
-    int64_t           ratio2 = p->b.ne[2] / p->a.ne[2], ratio3 = p->b.ne[3] / p->a.ne[3];
+                               int64_t count) {
+    int64_t ratio2 = p->b.ne[2] / p->a.ne[2], ratio3 = p->b.ne[3] / p->a.ne[3];
     struct ingot_gemm g = gemm_of(p);
 
     g.batch = count;
@@ -310,10 +295,9 @@ static ingot_status emit_batch(struct ingot_emitter *em, const struct product *p
 }
 
 /* Moves dimension 3 to 2 where 2 is 1, joins both where they lie one stride apart: fewer, larger batches. */
-static void join_batches(struct product *p)
-{
+static void join_batches(struct product *p) {
     ingot_tensor *ts[3] = {&p->a, &p->b, &p->d};
-    bool          join = p->b.ne[2] > 1 && p->a.ne[2] == p->b.ne[2] && p->a.ne[3] == p->b.ne[3];
+    bool join = p->b.ne[2] > 1 && p->a.ne[2] == p->b.ne[2] && p->a.ne[3] == p->b.ne[3];
 
     for (int i = 0; i < 3; i++) join = join && ts[i]->nb[3] == (size_t)ts[i]->ne[2] * ts[i]->nb[2];
     if (!join && p->b.ne[2] > 1) return;
@@ -324,10 +308,9 @@ static void join_batches(struct product *p)
     }
 }
 
-static ingot_status emit_gemm(struct ingot_emitter *em, struct product *p, ingot_type type, bool staged)
-{
-    bool         copy_a, copy_b;
-    int64_t      count;
+static ingot_status emit_gemm(struct ingot_emitter *em, struct product *p, ingot_type type, bool staged) {
+    bool copy_a, copy_b;
+    int64_t count;
     ingot_status st = INGOT_OK;
 
     gemm_operands(em->call, type, staged, &copy_a, &copy_b);
@@ -337,17 +320,15 @@ static ingot_status emit_gemm(struct ingot_emitter *em, struct product *p, ingot
     join_batches(p);
     count = p->b.ne[2] == p->a.ne[2] ? p->b.ne[2] : p->b.ne[2] / p->a.ne[2];
     for (int64_t i3 = 0; i3 < p->b.ne[3]; i3++)
-        for (int64_t i2 = 0; i2 < p->b.ne[2]; i2 += count)
-            INGOT_TRY(emit_batch(em, p, i2, i3, count), st, done);
+        for (int64_t i2 = 0; i2 < p->b.ne[2]; i2 += count) INGOT_TRY(emit_batch(em, p, i2, i3, count), st, done);
 done:
     return st;
 }
 
 /* What the chooser missed, for the text. */
-static ingot_status no_path(struct ingot_emitter *em, const struct ingot_call *call)
-{
+static ingot_status no_path(struct ingot_emitter *em, const struct ingot_call *call) {
     ingot_type type = call->src[0]->type;
-    bool       exact = call->params.params.mul_mat.prec == INGOT_PREC_F32;
+    bool exact = call->params.params.mul_mat.prec == INGOT_PREC_F32;
 
     if (!ingot_is_block_type(type)) return ingot_no_kernel(em, INGOT_FAMILY_MMVF, type, 1);
     if (find_mmv(em->ctx, INGOT_FAMILY_MMVQ, type, 1) == NULL && !exact)
@@ -358,16 +339,14 @@ static ingot_status no_path(struct ingot_emitter *em, const struct ingot_call *c
     return ingot_no_kernel(em, INGOT_FAMILY_MMVF, INGOT_TYPE_F32, 1);
 }
 
-ingot_status ingot_emit_mul_mat(struct ingot_emitter *em, const struct ingot_call *call)
-{
-    struct choice  c = choose(em->ctx, call);
+ingot_status ingot_emit_mul_mat(struct ingot_emitter *em, const struct ingot_call *call) {
+    struct choice c = choose(em->ctx, call);
     struct product p = product_of(call, c.staged);
-    ingot_tensor   result;
-    ingot_status   st = INGOT_OK;
+    ingot_tensor result;
+    ingot_status st = INGOT_OK;
 
     if (c.path == PATH_NONE || (call->have_q8_in && c.path != PATH_MMVQ)) return no_path(em, call);
-    if (c.staged)
-        INGOT_TRY(em->scratch(em, (size_t)ingot_tensor_elements(&p.d) * sizeof(float), &p.d.data), st, done);
+    if (c.staged) INGOT_TRY(em->scratch(em, (size_t)ingot_tensor_elements(&p.d) * sizeof(float), &p.d.data), st, done);
     if (p.has_add && !rows_are_dense(&p.add)) INGOT_TRY(replace(em, &p.add, INGOT_TYPE_F32), st, done);
     result = p.d;
     if (c.path == PATH_MMVQ) INGOT_TRY(emit_mmvq(em, &p), st, done);

@@ -37,6 +37,7 @@ const struct ingot_op_rule ingot_op_rules[INGOT_OP_INTERNAL_COUNT] = {
 };
 /* clang-format on */
 
+/* clang-format off */
 #define SAME_SHAPE(op, slot, of)                                                                                       \
     {op, slot, 0, REL_SAME, of, 0}, {op, slot, 1, REL_SAME, of, 1}, {op, slot, 2, REL_SAME, of, 2},                    \
     {op, slot, 3, REL_SAME, of, 3}
@@ -45,6 +46,7 @@ const struct ingot_op_rule ingot_op_rules[INGOT_OP_INTERNAL_COUNT] = {
     {op, slot, 3, REL_DIVIDES, of, 3}
 #define VECTOR(op, slot)                                                                                               \
     {op, slot, 1, REL_ONE, slot, 0}, {op, slot, 2, REL_ONE, slot, 0}, {op, slot, 3, REL_ONE, slot, 0}
+/* clang-format on */
 
 const struct ingot_shape_rule ingot_shape_rules[] = {
     {INGOT_OP_GET_ROWS, SLOT_S1, 1, REL_SAME, SLOT_S0, 2},
@@ -121,22 +123,22 @@ const struct ingot_shape_rule ingot_shape_rules[] = {
 };
 const int ingot_shape_rule_count = (int)(sizeof(ingot_shape_rules) / sizeof(ingot_shape_rules[0]));
 
-const char *ingot_call_name(int op)
-{
+const char *ingot_call_name(int op) {
     if (op < 0 || op >= INGOT_OP_INTERNAL_COUNT || ingot_op_rules[op].name == NULL) return "?";
     return ingot_op_rules[op].name;
 }
 
 /* ---- Checks of one op each. */
 
-static ingot_status check_cpy(ingot_context *ctx, const struct ingot_call *call)
-{
+static ingot_status check_cpy(ingot_context *ctx, const struct ingot_call *call) {
     const ingot_tensor *src = call->src[0], *dst = call->dst;
-    char                a[96], b[96];
+    char a[96], b[96];
 
     if (ingot_is_block_type(src->type) && !ingot_same_shape(src, dst))
-        return ingot_fail(ctx, INGOT_ERR_INVALID, "cpy: dst %s, expected the shape of src[0] %s (a block format is "
-                          "not reshaped on the way)", ingot_describe(dst, a), ingot_describe(src, b));
+        return ingot_fail(ctx, INGOT_ERR_INVALID,
+                          "cpy: dst %s, expected the shape of src[0] %s (a block format is "
+                          "not reshaped on the way)",
+                          ingot_describe(dst, a), ingot_describe(src, b));
     if (ingot_tensor_elements(src) != ingot_tensor_elements(dst))
         return ingot_fail(ctx, INGOT_ERR_INVALID, "cpy: dst %s has %lld elements, expected %lld as in src[0] %s",
                           ingot_describe(dst, a), (long long)ingot_tensor_elements(dst),
@@ -144,10 +146,9 @@ static ingot_status check_cpy(ingot_context *ctx, const struct ingot_call *call)
     return INGOT_OK;
 }
 
-static ingot_status check_rms_norm(ingot_context *ctx, const struct ingot_call *call)
-{
+static ingot_status check_rms_norm(ingot_context *ctx, const struct ingot_call *call) {
     float eps = call->params.params.rms_norm.eps;
-    char  a[96];
+    char a[96];
 
     if (isfinite(eps) && eps >= 0.0f) return INGOT_OK;
     return ingot_fail(ctx, INGOT_ERR_INVALID, "rms_norm of %s: eps is %g, expected a finite number of at least 0",
@@ -156,8 +157,7 @@ static ingot_status check_rms_norm(ingot_context *ctx, const struct ingot_call *
 
 /* A number of rope's params that must lie above a bound. */
 static ingot_status rope_above(ingot_context *ctx, const struct ingot_call *call, const char *name, double value,
-                               double bound)
-{
+                               double bound) {
     char a[96];
 
     if (isfinite(value) && value > bound) return INGOT_OK;
@@ -165,13 +165,12 @@ static ingot_status rope_above(ingot_context *ctx, const struct ingot_call *call
                       ingot_describe(call->src[0], a), name, value, bound);
 }
 
-static ingot_status check_rope(ingot_context *ctx, const struct ingot_call *call)
-{
+static ingot_status check_rope(ingot_context *ctx, const struct ingot_call *call) {
     const ingot_rope_params *p = &call->params.params.rope;
-    const ingot_tensor      *x = call->src[0], *factors = call->src[2];
-    bool                     yarn = p->ext_factor != 0.0f;
-    ingot_status             st = INGOT_OK;
-    char                     a[96], b[96];
+    const ingot_tensor *x = call->src[0], *factors = call->src[2];
+    bool yarn = p->ext_factor != 0.0f;
+    ingot_status st = INGOT_OK;
+    char a[96], b[96];
 
     if (p->mode != INGOT_ROPE_NORMAL && p->mode != INGOT_ROPE_NEOX)
         return ingot_fail(ctx, INGOT_ERR_INVALID, "rope of %s: mode is %d, expected %d (normal) or %d (neox)",
@@ -198,24 +197,24 @@ done:
     return st;
 }
 
-static ingot_status check_swiglu(ingot_context *ctx, const struct ingot_call *call)
-{
+static ingot_status check_swiglu(ingot_context *ctx, const struct ingot_call *call) {
     const ingot_tensor *gate = call->src[0], *dst = call->dst;
-    bool                split = call->src[1] == NULL;
-    int64_t             width = split ? gate->ne[0] / 2 : gate->ne[0];
-    char                a[96], b[96];
+    bool split = call->src[1] == NULL;
+    int64_t width = split ? gate->ne[0] / 2 : gate->ne[0];
+    char a[96], b[96];
 
     if (split && gate->ne[0] % 2 != 0)
-        return ingot_fail(ctx, INGOT_ERR_INVALID, "swiglu: src[0] %s has ne[0] %lld, expected an even number as "
-                          "src[1] is absent", ingot_describe(gate, a), (long long)gate->ne[0]);
+        return ingot_fail(ctx, INGOT_ERR_INVALID,
+                          "swiglu: src[0] %s has ne[0] %lld, expected an even number as "
+                          "src[1] is absent",
+                          ingot_describe(gate, a), (long long)gate->ne[0]);
     if (dst == NULL || dst->ne[0] == width) return INGOT_OK;
     return ingot_fail(ctx, INGOT_ERR_INVALID, "swiglu: dst %s has ne[0] %lld, expected %lld, %s of src[0] %s",
                       ingot_describe(dst, a), (long long)dst->ne[0], (long long)width, split ? "half" : "the width",
                       ingot_describe(gate, b));
 }
 
-static ingot_status check_scale(ingot_context *ctx, const struct ingot_call *call, float scale)
-{
+static ingot_status check_scale(ingot_context *ctx, const struct ingot_call *call, float scale) {
     char a[96];
 
     if (isfinite(scale)) return INGOT_OK;
@@ -223,20 +222,17 @@ static ingot_status check_scale(ingot_context *ctx, const struct ingot_call *cal
                       ingot_call_name(call->op), ingot_describe(call->src[0], a), (double)scale);
 }
 
-static ingot_status check_soft_max(ingot_context *ctx, const struct ingot_call *call)
-{
+static ingot_status check_soft_max(ingot_context *ctx, const struct ingot_call *call) {
     return check_scale(ctx, call, call->params.params.soft_max.scale);
 }
 
-static ingot_status check_attention(ingot_context *ctx, const struct ingot_call *call)
-{
+static ingot_status check_attention(ingot_context *ctx, const struct ingot_call *call) {
     return check_scale(ctx, call, call->params.params.attention.scale);
 }
 
-static ingot_status check_mul_mat(ingot_context *ctx, const struct ingot_call *call)
-{
+static ingot_status check_mul_mat(ingot_context *ctx, const struct ingot_call *call) {
     ingot_prec prec = call->params.params.mul_mat.prec;
-    char       a[96], b[96];
+    char a[96], b[96];
 
     if (prec == INGOT_PREC_DEFAULT || prec == INGOT_PREC_F32) return INGOT_OK;
     return ingot_fail(ctx, INGOT_ERR_INVALID, "mul_mat of %s with %s: prec is %d, expected %d (default) or %d (f32)",

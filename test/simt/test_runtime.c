@@ -148,7 +148,7 @@ static void memory_and_pointers(void **state) {
 static void copies_are_checked(void **state) {
     (void)state;
     char h[64] = {0}, *d = zeros(64);
-    FAILS(cudaMemcpy(d, h, 65, cudaMemcpyHostToDevice), cudaErrorInvalidValue);      /* past the end */
+    FAILS(cudaMemcpy(d, h, 65, cudaMemcpyHostToDevice), cudaErrorInvalidValue); /* past the end */
     FAILS(cudaMemcpy(d + 1, h, 64, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
     FAILS(cudaMemcpy(h, d, 8, cudaMemcpyHostToDevice), cudaErrorInvalidValue);       /* wrong way */
     FAILS(cudaMemcpy(h, h + 8, 8, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue); /* host pointers */
@@ -195,14 +195,16 @@ static void launch_limits(void **state) {
     FAILS(launch3(k, dim(1, 1, 65536), dim(32, 1, 1), 0, 0, a), cudaErrorInvalidValue);
     FAILS(launch3(k, dim(1, 0, 1), dim(32, 1, 1), 0, 0, a), cudaErrorInvalidValue);
     FAILS(launch3(k, dim(1, 1, 1), dim(1, 1, 65), 0, 0, a), cudaErrorInvalidValue);
-    FAILS(launch(ingot_t_barriers, 1, 512, 0, 0, a), cudaErrorInvalidValue); /* launch bound of 256 */
+    FAILS(launch(ingot_t_barriers, 1, 512, 0, 0, a), cudaErrorInvalidValue);      /* launch bound of 256 */
     FAILS(launch(ingot_t_big_shared, 1, 32, 49153, 0, a), cudaErrorInvalidValue); /* no opt-in */
-    FAILS(cudaFuncSetAttribute((const void *)ingot_t_big_shared, cudaFuncAttributeMaxDynamicSharedMemorySize, 300000), cudaErrorInvalidValue);
+    FAILS(cudaFuncSetAttribute((const void *)ingot_t_big_shared, cudaFuncAttributeMaxDynamicSharedMemorySize, 300000),
+          cudaErrorInvalidValue);
     FAILS(launch((kernel_fn)launch_limits, 1, 32, 0, 0, a), cudaErrorInvalidResourceHandle);
     struct test_args one = a;
     void *argv1[] = {&one};
     FAILS(cudaLaunchKernel((const void *)k, dim(0, 1, 1), dim(32, 1, 1), argv1, 0, 0), cudaErrorInvalidConfiguration);
-    FAILS(cudaLaunchKernel((const void *)launch_limits, dim(1, 1, 1), dim(32, 1, 1), argv1, 0, 0), cudaErrorInvalidDeviceFunction);
+    FAILS(cudaLaunchKernel((const void *)launch_limits, dim(1, 1, 1), dim(32, 1, 1), argv1, 0, 0),
+          cudaErrorInvalidDeviceFunction);
     OK(cudaDeviceSynchronize());
     assert_int_equal(first(d), 0); /* none of them ran */
     struct cudaFuncAttributes f;
@@ -270,7 +272,8 @@ static void streams_run_in_order(void **state) {
     assert_true(ms >= 0);
     OK(add(d, 256, 1, s));
     OK(cudaEventRecord(e1, s));
-    while (cudaEventQuery(e1) == cudaErrorNotReady) {} /* polling makes progress */
+    while (cudaEventQuery(e1) == cudaErrorNotReady) {
+    } /* polling makes progress */
     OK(cudaStreamDestroy(s));
     assert_int_equal(first(d), 11);
     FAILS(cudaStreamSynchronize(s), cudaErrorInvalidResourceHandle);
@@ -316,7 +319,9 @@ static void legacy_stream_orders_blocking_ones(void **state) {
     OK(cudaStreamDestroy(s));
     OK(cudaFree(d));
 }
-static void count_call(void *user) { ++*(int *)user; }
+static void count_call(void *user) {
+    ++*(int *)user;
+}
 static void host_functions(void **state) {
     (void)state;
     cudaStream_t s;
@@ -481,7 +486,8 @@ static void *work_alone(void *arg) {
     cudaGraphExec_t x;
     void *d = NULL;
     int h[512], bad = 0;
-    bad |= cudaSetDevice(id % devices) | cudaMalloc(&d, sizeof h) | cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
+    bad |=
+        cudaSetDevice(id % devices) | cudaMalloc(&d, sizeof h) | cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking);
     for (int round = 0; round < 20 && !bad; round++) {
         bad |= cudaMemsetAsync(d, 0, sizeof h, s);
         for (int i = 0; i < 10; i++) bad |= add(d, 512, id + 1, s);
@@ -525,13 +531,21 @@ int main(void) {
     lazy = l && strcmp(l, "0") && *l;
     cudaGetDeviceCount(&devices);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_facts),          cmocka_unit_test(several_devices),
-        cmocka_unit_test(memory_and_pointers),   cmocka_unit_test(copies_are_checked),
-        cmocka_unit_test(pageable_memory_is_staged), cmocka_unit_test(launch_limits),         cmocka_unit_test(kernel_images),
-        cmocka_unit_test(streams_run_in_order),  cmocka_unit_test(events_order_streams),
-        cmocka_unit_test(legacy_stream_orders_blocking_ones), cmocka_unit_test(host_functions),
-        cmocka_unit_test(capture_and_replay),    cmocka_unit_test(captures_that_break),
-        cmocka_unit_test(capture_modes_and_threads), cmocka_unit_test(host_threads_do_not_disturb_each_other),
+        cmocka_unit_test(device_facts),
+        cmocka_unit_test(several_devices),
+        cmocka_unit_test(memory_and_pointers),
+        cmocka_unit_test(copies_are_checked),
+        cmocka_unit_test(pageable_memory_is_staged),
+        cmocka_unit_test(launch_limits),
+        cmocka_unit_test(kernel_images),
+        cmocka_unit_test(streams_run_in_order),
+        cmocka_unit_test(events_order_streams),
+        cmocka_unit_test(legacy_stream_orders_blocking_ones),
+        cmocka_unit_test(host_functions),
+        cmocka_unit_test(capture_and_replay),
+        cmocka_unit_test(captures_that_break),
+        cmocka_unit_test(capture_modes_and_threads),
+        cmocka_unit_test(host_threads_do_not_disturb_each_other),
         cmocka_unit_test(many_small_and_large_launches),
     };
     return cmocka_run_group_tests_name("simt runtime", tests, NULL, NULL);

@@ -14,7 +14,9 @@ static float half_value(uint16_t h) {
     const double v = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
     return (float)(h & 0x8000 ? -v : v);
 }
-static float bf16_value(uint16_t b) { return float_of((uint32_t)b << 16); }
+static float bf16_value(uint16_t b) {
+    return float_of((uint32_t)b << 16);
+}
 
 /* Nearest even by search: slow and obviously right. `value` grows with the pattern up to `inf`. */
 static uint16_t nearest(float f, uint16_t inf, float (*value)(uint16_t)) {
@@ -30,8 +32,12 @@ static uint16_t nearest(float f, uint16_t inf, float (*value)(uint16_t)) {
     const uint32_t r = x - a < b - x ? lo : x - a > b - x ? hi : lo & 1 ? hi : lo;
     return (uint16_t)(sign | r);
 }
-static int s8(uint32_t v, int i) { return (int8_t)(v >> (8 * i)); }
-static int u8(uint32_t v, int i) { return (uint8_t)(v >> (8 * i)); }
+static int s8(uint32_t v, int i) {
+    return (int8_t)(v >> (8 * i));
+}
+static int u8(uint32_t v, int i) {
+    return (uint8_t)(v >> (8 * i));
+}
 static uint32_t dot(uint32_t a, uint32_t b, uint32_t c, int unsigned_a) {
     for (int i = 0; i < 4; i++) c += (uint32_t)((unsigned_a ? u8(a, i) : s8(a, i)) * s8(b, i));
     return c;
@@ -96,7 +102,9 @@ static void butterfly(float *v, int width, int maximum) {
 }
 static void float_reductions_are_bit_exact(void **state) {
     (void)state;
-    static const struct { int width, maximum; } row[] = {{2, 0}, {4, 0}, {8, 0}, {16, 0}, {32, 0}, {2, 1}, {8, 1}, {32, 0}, {32, 1}};
+    static const struct {
+        int width, maximum;
+    } row[] = {{2, 0}, {4, 0}, {8, 0}, {16, 0}, {32, 0}, {2, 1}, {8, 1}, {32, 0}, {32, 1}};
     float v[32], o[REDUCE_ROWS][32], w[32];
     for (int i = 0; i < 32; i++) v[i] = random_float() * 100.0f;
     void *in = on_device(v, sizeof v), *out = on_device(NULL, sizeof o);
@@ -116,8 +124,14 @@ static void float_reductions_are_bit_exact(void **state) {
     for (int i = 0; i < 12; i++) { /* sums handed out: four over groups of 16, eight over the warp */
         const int row = i < 4 ? 14 : 15, width = i < 4 ? 16 : 32, share = 4, k = i < 4 ? i : i - 4;
         for (int l = 0; l < 32; l++)
-            w[l] = i < 4 ? (k == 0 ? v[l] : k == 1 ? v[l] * 2.0f : k == 2 ? v[l] * v[l] : -v[l])
-                         : (k == 1 ? -v[l] : k == 3 ? v[l] * v[l] : k == 6 ? v[l] * 3.0f : v[l]);
+            w[l] = i < 4 ? (k == 0   ? v[l]
+                            : k == 1 ? v[l] * 2.0f
+                            : k == 2 ? v[l] * v[l]
+                                     : -v[l])
+                         : (k == 1   ? -v[l]
+                            : k == 3 ? v[l] * v[l]
+                            : k == 6 ? v[l] * 3.0f
+                                     : v[l]);
         butterfly(w, width, 0);
         for (int l = 0; l < 32; l++)
             if (l % width / share == k) assert_int_equal(bits_of(o[row][l]), bits_of(w[l]));
@@ -132,22 +146,30 @@ static uint32_t bytes_reference(int row, uint32_t x, uint32_t y, uint32_t z) {
     const uint32_t a[4] = {x, y, z, x ^ y}, b[4] = {y, z, x, z ^ y};
     uint32_t r = 0;
     switch (row) {
-    case 0: case 17: return dot(x, y, z, 0);
-    case 1: return dot(x, y, z, 1);
-    case 2: case 3:
+    case 0:
+    case 17:
+        return dot(x, y, z, 0);
+    case 1:
+        return dot(x, y, z, 1);
+    case 2:
+    case 3:
         r = row == 2 ? 11 : 12;
         for (int i = 0; i < 4; i++) r = dot(a[i], b[i], r, row == 3);
         return r;
-    case 4: return permute(x, y, z, 1);
-    case 5: return permute(x, y, z, 0);
+    case 4:
+        return permute(x, y, z, 1);
+    case 5:
+        return permute(x, y, z, 0);
     case 6:
         for (int i = 0; i < 4; i++) {
             const int d = s8(x, i) - s8(y, i);
             r |= (uint32_t)(uint8_t)(d > 127 ? 127 : d < -128 ? -128 : d) << (8 * i);
         }
         return r;
-    case 7: return (uint32_t)(((uint64_t)y << 32 | x) >> (z & 31));
-    case 8: return (uint32_t)(((uint64_t)y << 32 | x) << (z & 31) >> 32);
+    case 7:
+        return (uint32_t)(((uint64_t)y << 32 | x) >> (z & 31));
+    case 8:
+        return (uint32_t)(((uint64_t)y << 32 | x) << (z & 31) >> 32);
     case 9:
         for (int i = 0; i < 32; i++) r |= (x >> i & 1) << (31 - i);
         return r;
@@ -162,8 +184,10 @@ static uint32_t bytes_reference(int row, uint32_t x, uint32_t y, uint32_t z) {
     case 12:
         for (int i = 0; i < 32; i++) r += x >> i & 1;
         return r;
-    case 13: return (uint32_t)((uint64_t)x * y >> 32);
-    case 14: return (uint32_t)((int64_t)(int32_t)x * (int32_t)y >> 32);
+    case 13:
+        return (uint32_t)((uint64_t)x * y >> 32);
+    case 14:
+        return (uint32_t)((int64_t)(int32_t)x * (int32_t)y >> 32);
     case 15:
         for (int i = 0; i < 4; i++) r |= (uint32_t)((u8(x, i) + u8(y, i)) & 255) << (8 * i);
         return r;
@@ -216,8 +240,14 @@ static void narrowing_rounds_to_nearest_even(void **state) {
     enum { N = 4096 };
     float *in = malloc(N * 4);
     uint32_t *o = malloc(4 * N * 4);
-    static const float edge[] = {0.0f, -0.0f, 65504.0f, 65519.9f, 65520.0f, 1e30f, 3.3961776e38f, 2.9802322e-8f, 2.9802326e-8f, 6e-5f, 1e-40f, 2049.0f, 2051.0f, 0.333f, -1.0f, 6.1005e-5f};
-    for (int i = 0; i < N; i++) in[i] = i % 4 == 0 ? random_float() * 65536.0f : i % 4 == 1 ? random_float() * 1e-4f : i % 4 == 2 ? float_of(random_u32() & 0xbfffffffu) : random_float();
+    static const float edge[] = {0.0f,          -0.0f,         65504.0f,      65519.9f,  65520.0f, 1e30f,
+                                 3.3961776e38f, 2.9802322e-8f, 2.9802326e-8f, 6e-5f,     1e-40f,   2049.0f,
+                                 2051.0f,       0.333f,        -1.0f,         6.1005e-5f};
+    for (int i = 0; i < N; i++)
+        in[i] = i % 4 == 0   ? random_float() * 65536.0f
+                : i % 4 == 1 ? random_float() * 1e-4f
+                : i % 4 == 2 ? float_of(random_u32() & 0xbfffffffu)
+                             : random_float();
     memcpy(in, edge, sizeof edge);
     in[20] = INFINITY, in[21] = -INFINITY, in[22] = NAN, in[23] = float_of(0x7f800001u), in[24] = float_of(0xffffffffu);
     void *din = on_device(in, N * 4), *out = on_device(NULL, 4 * N * 4);
@@ -230,7 +260,8 @@ static void narrowing_rounds_to_nearest_even(void **state) {
         }
         const uint16_t h = isinf(in[i]) ? (in[i] > 0 ? 0x7c00 : 0xfc00) : nearest(in[i], 0x7c00, half_value);
         const uint16_t b = isinf(in[i]) ? (in[i] > 0 ? 0x7f80 : 0xff80) : nearest(in[i], 0x7f80, bf16_value);
-        if (o[i] != h || o[N + i] != b) fail_msg("%.9g: half %04x, want %04x; bf16 %04x, want %04x", (double)in[i], o[i], h, o[N + i], b);
+        if (o[i] != h || o[N + i] != b)
+            fail_msg("%.9g: half %04x, want %04x; bf16 %04x, want %04x", (double)in[i], o[i], h, o[N + i], b);
         assert_int_equal(o[2 * N + i], 0x3c000000u | h);
         assert_int_equal(o[3 * N + i], (uint32_t)b << 16 | 0x3f80u);
     }
@@ -265,10 +296,20 @@ static void math_functions(void **state) {
     OK(launch(ingot_t_math, N / 128, 128, 0, 0, (struct test_args){.in = din, .out = out, .n = N}));
     to_host(o, out, MATH_ROWS * N * 4);
     for (int i = 0; i < N; i++) {
-        const double x = in[i], y = x * 1e8 > 2147483647.0 ? 2147483647.0 : x * 1e8 < -2147483648.0 ? -2147483648.0 : rint((double)(in[i] * 1e8f));
-        const double want[8] = {exp2(x), exp(x), sin(x), cos(x), pow(fabs(x), 1.5), 1 / sqrt((double)(fabsf(in[i]) + 1.0f)), exp2(x), 1 / (double)(in[i] + 100.0f)};
+        const double x = in[i], y = x * 1e8 > 2147483647.0    ? 2147483647.0
+                                    : x * 1e8 < -2147483648.0 ? -2147483648.0
+                                                              : rint((double)(in[i] * 1e8f));
+        const double want[8] = {exp2(x),
+                                exp(x),
+                                sin(x),
+                                cos(x),
+                                pow(fabs(x), 1.5),
+                                1 / sqrt((double)(fabsf(in[i]) + 1.0f)),
+                                exp2(x),
+                                1 / (double)(in[i] + 100.0f)};
         for (int r = 0; r < 8; r++)
-            if (!(fabs((double)o[r * N + i] - want[r]) <= 1e-6 * (fabs(want[r]) + (r == 2 || r == 3)))) fail_msg("row %d of %g: %g, want %g", r, x, (double)o[r * N + i], want[r]);
+            if (!(fabs((double)o[r * N + i] - want[r]) <= 1e-6 * (fabs(want[r]) + (r == 2 || r == 3))))
+                fail_msg("row %d of %g: %g, want %g", r, x, (double)o[r * N + i], want[r]);
         assert_int_equal((int32_t)bits_of(o[8 * N + i]), (int32_t)y);
     }
     OK(cudaFree(din));
@@ -304,8 +345,10 @@ static void mma_of_half_and_bf16(void **state) {
     uint16_t a[2][16][16], b[2][16][8];
     float o[2][16][8];
     for (int t = 0; t < 2; t++) {
-        for (int i = 0; i < 256; i++) a[t][i / 16][i % 16] = nearest(random_float(), t ? 0x7f80 : 0x7c00, t ? bf16_value : half_value);
-        for (int i = 0; i < 128; i++) b[t][i / 8][i % 8] = nearest(random_float(), t ? 0x7f80 : 0x7c00, t ? bf16_value : half_value);
+        for (int i = 0; i < 256; i++)
+            a[t][i / 16][i % 16] = nearest(random_float(), t ? 0x7f80 : 0x7c00, t ? bf16_value : half_value);
+        for (int i = 0; i < 128; i++)
+            b[t][i / 8][i % 8] = nearest(random_float(), t ? 0x7f80 : 0x7c00, t ? bf16_value : half_value);
     }
     void *da = on_device(a, sizeof a), *db = on_device(b, sizeof b), *out = on_device(NULL, sizeof o);
     OK(launch(ingot_t_mma_f16, 1, 32, 0, 0, (struct test_args){.in = da, .in2 = db, .out = out}));
@@ -314,8 +357,11 @@ static void mma_of_half_and_bf16(void **state) {
         for (int m = 0; m < 16; m++)
             for (int n = 0; n < 8; n++) {
                 double s = 0.5;
-                for (int k = 0; k < 16; k++) s += t ? (double)bf16_value(a[t][m][k]) * bf16_value(b[t][k][n]) : (double)half_value(a[t][m][k]) * half_value(b[t][k][n]);
-                if (!(fabs((double)o[t][m][n] - s) < 2e-6)) fail_msg("%s [%d][%d]: %.9g, want %.9g", t ? "bf16" : "f16", m, n, (double)o[t][m][n], s);
+                for (int k = 0; k < 16; k++)
+                    s += t ? (double)bf16_value(a[t][m][k]) * bf16_value(b[t][k][n])
+                           : (double)half_value(a[t][m][k]) * half_value(b[t][k][n]);
+                if (!(fabs((double)o[t][m][n] - s) < 2e-6))
+                    fail_msg("%s [%d][%d]: %.9g, want %.9g", t ? "bf16" : "f16", m, n, (double)o[t][m][n], s);
             }
     OK(cudaFree(da));
     OK(cudaFree(db));
@@ -332,7 +378,8 @@ static void ldmatrix_fragments(void **state) {
     for (int l = 0; l < 32; l++)
         for (int j = 0; j < 4; j++) {
             const int r = l / 4, c = l % 4 * 2;
-            const uint32_t x = m[j][r][c] | (uint32_t)m[j][r][c + 1] << 16, t = m[j][c][r] | (uint32_t)m[j][c + 1][r] << 16;
+            const uint32_t x = m[j][r][c] | (uint32_t)m[j][r][c + 1] << 16,
+                           t = m[j][c][r] | (uint32_t)m[j][c + 1][r] << 16;
             assert_int_equal(o[l][j], x);
             assert_int_equal(o[l][4 + j], t);
             if (j < 2) assert_int_equal(o[l][8 + j], x);
@@ -402,7 +449,8 @@ static void named_barriers(void **state) {
 }
 static void indices_in_three_dimensions(void **state) {
     (void)state;
-    static const unsigned shape[][6] = {{3, 2, 4, 8, 4, 2}, {1, 1, 1, 32, 1, 1}, {5, 1, 1, 16, 2, 1}, {2, 3, 1, 4, 8, 2}, {1, 1, 2, 32, 1, 1}};
+    static const unsigned shape[][6] = {
+        {3, 2, 4, 8, 4, 2}, {1, 1, 1, 32, 1, 1}, {5, 1, 1, 16, 2, 1}, {2, 3, 1, 4, 8, 2}, {1, 1, 2, 32, 1, 1}};
     for (int s = 0; s < 5; s++) {
         const unsigned *d = shape[s], n = d[0] * d[1] * d[2] * d[3] * d[4] * d[5];
         uint32_t *o = malloc(n * 4);
@@ -411,7 +459,8 @@ static void indices_in_three_dimensions(void **state) {
         to_host(o, out, n * 4);
         for (unsigned i = 0; i < n; i++) {
             const unsigned per = d[3] * d[4] * d[5], t = i % per, b = i / per;
-            assert_int_equal(o[i], t % d[3] | t / d[3] % d[4] << 5 | t / (d[3] * d[4]) << 10 | b % d[0] << 15 | b / d[0] % d[1] << 20 | b / (d[0] * d[1]) << 25);
+            assert_int_equal(o[i], t % d[3] | t / d[3] % d[4] << 5 | t / (d[3] * d[4]) << 10 | b % d[0] << 15 |
+                                       b / d[0] % d[1] << 20 | b / (d[0] * d[1]) << 25);
         }
         OK(cudaFree(out));
         free(o);
@@ -458,14 +507,22 @@ static void early_exits_spins_and_big_shared(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shuffles_votes_and_reductions), cmocka_unit_test(float_reductions_are_bit_exact),
-        cmocka_unit_test(byte_and_bit_intrinsics),       cmocka_unit_test(every_half_and_bf16_pattern),
-        cmocka_unit_test(narrowing_rounds_to_nearest_even), cmocka_unit_test(loads_and_stores_of_every_width),
-        cmocka_unit_test(math_functions),                cmocka_unit_test(mma_of_signed_bytes),
-        cmocka_unit_test(mma_of_half_and_bf16),          cmocka_unit_test(ldmatrix_fragments),
-        cmocka_unit_test(asynchronous_copy_ring),        cmocka_unit_test(partial_copies_fill_with_zeros),
-        cmocka_unit_test(barriers_and_votes),            cmocka_unit_test(named_barriers),
-        cmocka_unit_test(indices_in_three_dimensions),   cmocka_unit_test(atomics_over_many_blocks),
+        cmocka_unit_test(shuffles_votes_and_reductions),
+        cmocka_unit_test(float_reductions_are_bit_exact),
+        cmocka_unit_test(byte_and_bit_intrinsics),
+        cmocka_unit_test(every_half_and_bf16_pattern),
+        cmocka_unit_test(narrowing_rounds_to_nearest_even),
+        cmocka_unit_test(loads_and_stores_of_every_width),
+        cmocka_unit_test(math_functions),
+        cmocka_unit_test(mma_of_signed_bytes),
+        cmocka_unit_test(mma_of_half_and_bf16),
+        cmocka_unit_test(ldmatrix_fragments),
+        cmocka_unit_test(asynchronous_copy_ring),
+        cmocka_unit_test(partial_copies_fill_with_zeros),
+        cmocka_unit_test(barriers_and_votes),
+        cmocka_unit_test(named_barriers),
+        cmocka_unit_test(indices_in_three_dimensions),
+        cmocka_unit_test(atomics_over_many_blocks),
         cmocka_unit_test(early_exits_spins_and_big_shared),
     };
     return cmocka_run_group_tests_name("simt semantics", tests, NULL, NULL);
