@@ -45,9 +45,9 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -g $(UBSAN))
 WARN     := -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror)
 DEFS     := -DINGOT_ARCHS='"$(strip $(ARCHS))"' -DINGOT_PTX='"$(strip $(PTX))"' -DINGOT_SIMT=$(SIMT) -DINGOT_CUBLASLT=$(CUBLASLT)
 CUDA_INC := $(if $(filter 1,$(SIMT)),src/simt/include,$(CUDA_HOME)/include)
-override CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(OPT) $(WARN) -Wpedantic $(SANFLAGS) -fvisibility=hidden -ffunction-sections $(CFLAGS)
+override CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(OPT) $(WARN) -Wpedantic $(SANFLAGS) -fPIC -fvisibility=hidden -ffunction-sections $(CFLAGS)
 # Products and sums fuse only where a kernel says so: the same bits on every chip and on the SIMT host.
-NVFLAGS  += -std=c++17 -fmad=false $(if $(filter 1,$(DEBUG)),-O1 -lineinfo,-O3) --compress-mode=$(COMPRESS) -Xcompiler -fno-exceptions,-fno-rtti,-fno-threadsafe-statics
+NVFLAGS  += -std=c++17 -fmad=false $(if $(filter 1,$(DEBUG)),-O1 -lineinfo,-O3) --compress-mode=$(COMPRESS) -Xcompiler -fPIC,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics
 # The SIMT host and the kernels on it; docs/simt.md says why each flag is there.  Under ThreadSanitizer the machine
 # itself is not instrumented: it tells TSan which CUDA thread runs.
 SIMTCXX  := g++ -std=c++17 $(if $(filter 1,$(DEBUG)),-O1 -g,$(if $(SAN),-O1,-O2)) -Wall -fno-exceptions -fno-rtti -fno-threadsafe-statics \
@@ -70,7 +70,10 @@ INC       := -I$(B) -I. -isystem $(CUDA_INC)
 
 # ---- what is built --------------------------------------------------------------------------------------------------
 CSRC  := $(wildcard src/base/*.c src/memory/*.c src/kernels/*.c src/ops/*.c src/graph/*.c)
+# Goals that build nothing by themselves need no selection.
+ifneq ($(filter-out help demo test test-gpu gen check-gen format clean print-%,$(or $(MAKECMDGOALS),lib)),)
 include $(B)/kernels.mk
+endif
 SIMTSRC := $(if $(filter 1,$(SIMT)),$(wildcard src/simt/*.cpp))
 OBJ   := $(CSRC:%.c=$(B)/obj/%.o) $(CU:%.cu=$(B)/obj/%.o) $(SIMTSRC:%.cpp=$(B)/obj/%.o)
 EXSRC := $(wildcard examples/llama/*.c)
