@@ -2,6 +2,7 @@
 /* check.c - see check.h. */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
+#include "golden_blocks.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -193,8 +194,30 @@ double check_round(ingot_type type, double x) {
 
 /* ---- block formats.  Little-endian f16 scales; nibbles: low ones are the first half of the block. */
 
-const ingot_type check_block_types[] = {INGOT_TYPE_Q4_0, INGOT_TYPE_Q4_1, INGOT_TYPE_Q5_0, INGOT_TYPE_Q5_1,
-                                        INGOT_TYPE_Q8_0, INGOT_TYPE_Q4_K, INGOT_TYPE_Q6_K, (ingot_type)-1};
+enum { CHECK_MAX_TYPES = 64 };
+
+/* The list is made once; the build does not change. */
+static size_t type_list(ingot_type *list) {
+    static const ingot_type plain[] = {INGOT_TYPE_F32, INGOT_TYPE_F16, INGOT_TYPE_BF16};
+    size_t count = 0;
+    for (size_t i = 0; i < 3; i++)
+        if (check_in_build(plain[i])) list[count++] = plain[i];
+    for (int type = 0; type < CHECK_MAX_TYPES; type++)
+        if (check_is_block((ingot_type)type) && check_in_build((ingot_type)type)) list[count++] = (ingot_type)type;
+    return count;
+}
+
+const ingot_type *check_types(void) {
+    static ingot_type list[CHECK_MAX_TYPES];
+    static size_t count;
+    if (count == 0) count = type_list(list);
+    return list;
+}
+
+size_t check_type_count(void) {
+    ingot_type list[CHECK_MAX_TYPES];
+    return type_list(list);
+}
 
 bool check_is_block(ingot_type type) {
     return ingot_type_block(type) > 1;
@@ -278,31 +301,45 @@ void check_decode_block(ingot_type type, const unsigned char *b, double *out) {
         }
         break;
     default:
-        check_fail("no decoder for type %s", ingot_type_name(type));
+        golden_decode_block(type, b, out);
     }
 }
 
-/* Where the f16 scales of a block lie; their number. */
+/* Where the f16 scales of a block lie; their number, 0 if the format is not defined here. */
 static int scale_places(ingot_type type, size_t place[2]) {
+    place[0] = 0;
     switch (type) {
+    case INGOT_TYPE_Q4_0:
+    case INGOT_TYPE_Q5_0:
+    case INGOT_TYPE_Q8_0:
+        return 1;
     case INGOT_TYPE_Q4_1:
     case INGOT_TYPE_Q5_1:
     case INGOT_TYPE_Q4_K:
-        place[0] = 0, place[1] = 2;
+        place[1] = 2;
         return 2;
     case INGOT_TYPE_Q6_K:
         place[0] = 208;
         return 1;
     default:
-        place[0] = 0;
-        return 1;
+        return 0;
     }
+}
+
+bool check_has_decoder(ingot_type type) {
+    size_t place[2];
+    return scale_places(type, place) > 0;
 }
 
 void check_random_block(ingot_type type, unsigned char *block, bool wild) {
     size_t place[2];
+    const int places = scale_places(type, place);
+    if (places == 0) {
+        golden_random_block(type, block, wild);
+        return;
+    }
     for (size_t i = 0; i < ingot_type_size(type); i++) block[i] = (unsigned char)check_random();
-    for (int i = 0, n = scale_places(type, place); i < n; i++) {
+    for (int i = 0; i < places; i++) {
         float f;
         if (wild) {
             do f = check_f16_to_f32((uint16_t)check_random());
@@ -354,7 +391,7 @@ void check_ones_block(ingot_type type, unsigned char *b) {
         write_f16(b + 208, 1.0f);
         break;
     default:
-        check_fail("no block of ones for type %s", ingot_type_name(type));
+        check_random_block(type, b, false);
     }
 }
 

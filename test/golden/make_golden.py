@@ -31,9 +31,21 @@ import numpy as np
 
 MAGIC = b"INGOTGV1"
 
-# Where a block of the format holds halves: byte offsets.  Everything else in it may hold any bits.
-HALVES = {"q4_0": [0], "q4_1": [0, 2], "q5_0": [0], "q5_1": [0, 2], "q8_0": [0], "q4_K": [0, 2], "q6_K": [208],
-          "f16": [0], "bf16": [], "f32": []}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "gen"))
+from quants import FLOATS, STRUCTS  # noqa: E402
+
+
+def half_offsets(name):
+    """Where a block holds halves, from gen/quants.py: members whose note says f16.  All else may hold any bits."""
+    offsets, at = [], 0
+    for kind, _, size, note in STRUCTS.get(name, []):
+        if kind == "uint16_t" and "f16" in note:
+            offsets += range(at, at + size, 2)
+        at += size
+    return [0] if name == "f16" else offsets
+
+
+NAMES = [*STRUCTS, *FLOATS]
 
 
 def type_of(name):
@@ -56,7 +68,7 @@ def blocks_of(rng, name, count):
     """(raw bytes [count, bytes], values f32 [count, elements])"""
     elements, size = gguf.GGML_QUANT_SIZES[type_of(name)]
     raw = rng.integers(0, 256, (count, size), dtype=np.uint8)
-    for i, offset in enumerate(HALVES[name]):
+    for i, offset in enumerate(half_offsets(name)):
         raw[:, offset:offset + 2] = np.roll(halves(rng, count), 2 * i).astype("<u2").view(np.uint8).reshape(count, 2)
     if name == "bf16":
         raw[:, 1][raw[:, 1] & 0x7f == 0x7f] = 0x3f  # neither infinity nor NaN
@@ -82,7 +94,7 @@ def write(folder, rng, name, count):
 def self_test():
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
-        for name in HALVES:
+        for name in NAMES:
             elements, size = gguf.GGML_QUANT_SIZES[type_of(name)]
             data = write(folder, rng, name, 100).read_bytes()
             magic, number, count = struct.unpack_from("<8sII", data)
@@ -107,16 +119,16 @@ def main():
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--seed", type=int, default=None, help="default: fresh")
     parser.add_argument("--blocks", type=int, default=640)
-    parser.add_argument("--types", default=",".join(HALVES))
+    parser.add_argument("--types", default=",".join(NAMES))
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
     if options.self_test:
         return self_test()
     if options.folder is None:
         parser.error("name the folder to write to")
-    unknown = [name for name in options.types.split(",") if name not in HALVES]
+    unknown = [name for name in options.types.split(",") if name not in NAMES]
     if unknown:
-        parser.error(f"unknown type {unknown[0]}; known: {' '.join(HALVES)}")
+        parser.error(f"unknown type {unknown[0]}; known: {' '.join(NAMES)}")
     seed = options.seed if options.seed is not None else secrets.randbits(32)
     rng = np.random.default_rng(seed)
     os.makedirs(options.folder, exist_ok=True)
