@@ -686,6 +686,8 @@ static void mul_mat_rows_R34(void **state) {
     (void)state;
     const int64_t m[] = {1, 2, 31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 129};
     for (size_t t = 0; t < check_type_count(); t++) {
+        /* needs a block of ones; other formats meet these row counts in test_kernels */
+        if (check_is_block(check_types()[t]) && !check_has_decoder(check_types()[t])) continue;
         for (size_t i = 0; i < COUNT(m); i++)
             for (int64_t n = 1; n <= 16; n *= 4) {
                 struct tensor *a = tensor_new(check_types()[t], 1024, m[i], 1, 1, NULL),
