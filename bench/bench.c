@@ -19,6 +19,7 @@
 
 #define POOL_BYTES ((size_t)640 << 20)
 #define MAX_REPS 256
+#define MAX_TYPES 64
 #define REPLAYS 9
 
 struct bench {
@@ -136,14 +137,29 @@ static double product_us(struct bench *b, const ingot_tensor *w, int64_t n, int 
     return us;
 }
 
+/* The types of weights that the build has kernels for; their number. */
+static size_t build_types(ingot_type *out, int blocks_only) {
+    size_t count = 0;
+    for (int type = 0; type < MAX_TYPES; type++) {
+        const char *name = ingot_type_name((ingot_type)type), *p = ingot_build_info().types;
+        size_t length = strlen(name);
+        if (blocks_only && ingot_type_block((ingot_type)type) < 2) continue;
+        for (; (p = strstr(p, name)) != NULL; p += length)
+            if ((p == ingot_build_info().types || p[-1] == ' ') && (p[length] == ' ' || !p[length])) {
+                out[count++] = (ingot_type)type;
+                break;
+            }
+    }
+    return count;
+}
+
 static void bench_mul_mat(struct bench *b) {
-    static const ingot_type types[] = {INGOT_TYPE_Q4_0, INGOT_TYPE_Q4_1, INGOT_TYPE_Q5_0, INGOT_TYPE_Q5_1,
-                                       INGOT_TYPE_Q8_0, INGOT_TYPE_Q4_K, INGOT_TYPE_Q6_K, INGOT_TYPE_F16,
-                                       INGOT_TYPE_BF16, INGOT_TYPE_F32};
+    ingot_type types[MAX_TYPES];
+    const size_t n_types = build_types(types, 0);
     static const int64_t shapes[][2] = {{4096, 14336}, {14336, 4096}, {4096, 4096}, {1024, 4096}};
     static const int64_t ns[] = {1, 2, 4, 8};
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++)
-        for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+        for (size_t t = 0; t < n_types; t++) {
             ingot_tensor w;
             double read = 0;
             ok(NULL, ingot_tensor_init(&w, types[t], 2, (int64_t[]){shapes[s][1], shapes[s][0]}, NULL), "w");
@@ -160,10 +176,10 @@ static void bench_mul_mat(struct bench *b) {
 }
 
 static void bench_dequant(struct bench *b) {
-    static const ingot_type types[] = {INGOT_TYPE_Q4_0, INGOT_TYPE_Q4_1, INGOT_TYPE_Q5_0, INGOT_TYPE_Q5_1,
-                                       INGOT_TYPE_Q8_0, INGOT_TYPE_Q4_K, INGOT_TYPE_Q6_K};
+    ingot_type types[MAX_TYPES];
+    const size_t n_types = build_types(types, 1);
     int64_t k = 4096, m = 4096;
-    for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+    for (size_t t = 0; t < n_types; t++) {
         char name[64];
         ingot_tensor w, f;
         ingot_graph *g;
