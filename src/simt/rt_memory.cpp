@@ -113,14 +113,14 @@ void simt_access_end(void) {
     table_lock l;
     if (--access_depth == 0) protect_all(PROT_NONE);
 }
-/* The end of the allocation, rounded to 16 bytes, touches the guard page. */
+/* The end of the allocation, rounded to 256 bytes (what cudaMalloc aligns to), touches the guard page. */
 static bool map_guarded(allocation *a, size_t n) {
-    const size_t page = 4096, body = (n + 15) / 16 * 16, len = (body + 255 + page - 1) / page * page;
+    const size_t page = 4096, body = (n + 255) / 256 * 256, len = (body + page - 1) / page * page;
     a->map_size = len + 2 * page;
     a->map = (char *)mmap(0, a->map_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (a->map == MAP_FAILED) return false;
     mprotect(a->map + page, len, PROT_READ | PROT_WRITE);
-    a->p = (char *)((uintptr_t)(a->map + page + len - body) & ~(uintptr_t)(body % 256 ? 15 : 255));
+    a->p = a->map + page + len - body;
     memset(a->p, 0xff, n); /* new device memory is garbage, never zero */
     if (!access_depth) mprotect(a->map + page, len, PROT_NONE);
     return true;
