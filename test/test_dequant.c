@@ -1,42 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* test_dequant.c - decoding against the PyPI package `gguf`: what make_golden.py wrote into INGOT_GOLDEN_DIR must come
  * out of CPY and GET_ROWS bit for bit in f32, and rounded to nearest even in f16 and bf16.
- *
- * A file <type>.golden, little endian: "INGOTGV1", u32 type, u32 blocks, the raw blocks, then their f32 values. */
+ */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 
 #include "check.h"
-
-struct golden {
-    int64_t blocks, per_block;
-    unsigned char *raw;
-    float *values;
-};
-
-static struct golden read_golden(ingot_type type) {
-    const char *folder = getenv("INGOT_GOLDEN_DIR");
-    char path[1024];
-    if (!folder || !*folder) check_fail("INGOT_GOLDEN_DIR is not set: run  make_golden.py DIR  and set it to DIR");
-    snprintf(path, sizeof path, "%s/%s.golden", folder, ingot_type_name(type));
-    FILE *f = fopen(path, "rb");
-    if (!f) check_fail("%s cannot be opened", path);
-    unsigned char head[16];
-    if (fread(head, 1, 16, f) != 16 || memcmp(head, "INGOTGV1", 8) != 0)
-        check_fail("%s is no file of golden vectors", path);
-    uint32_t number, blocks;
-    memcpy(&number, head + 8, 4);
-    memcpy(&blocks, head + 12, 4);
-    if (number != (uint32_t)type || blocks == 0) check_fail("%s: type %u with %u blocks", path, number, blocks);
-    struct golden g = {.blocks = blocks, .per_block = ingot_type_block(type)};
-    const size_t raw = blocks * ingot_type_size(type), count = blocks * (size_t)g.per_block;
-    g.raw = check_alloc(raw);
-    g.values = check_alloc(count * sizeof *g.values);
-    if (fread(g.raw, 1, raw, f) != raw || fread(g.values, 4, count, f) != count || fgetc(f) != EOF)
-        check_fail("%s has the wrong length", path);
-    fclose(f);
-    return g;
-}
+#include "golden_blocks.h"
 
 /* The largest number of blocks in a row, up to 8, that divides all of them. */
 static int64_t row_blocks(const struct golden *g) {
@@ -84,21 +54,16 @@ static void decode(void **state) {
     const ingot_type type = *(const ingot_type *)*state;
     const ingot_type to[] = {INGOT_TYPE_F32, INGOT_TYPE_F16, INGOT_TYPE_BF16};
     const struct layout gapped = {{1, 0, 0, 0}, {0, 1, 2, 3}, 2};
-    struct golden g;
-    if (!check_in_build(type)) {
-        print_message("%s is not in this build\n", ingot_type_name(type));
-        skip();
-    }
-    g = read_golden(type);
+    const struct golden *g = golden_of(type);
     for (int strided = 0; strided < 2; strided++) {
-        struct tensor *table = table_of(type, &g, strided ? &gapped : NULL);
+        struct tensor *table = table_of(type, g, strided ? &gapped : NULL);
         for (int i = 0; i < 3; i++) {
             struct tensor *out = tensor_new(to[i], table->t.ne[0], table->t.ne[1], 1, 1, NULL);
             ingot_node node = {.op = INGOT_OP_CPY, .dst = out->t, .src = {&table->t}};
             tensor_upload(out);
             CHECK_OK(ingot_compute(check_context(), &node));
             tensor_download(out);
-            same_bits(out, &g, NULL, "cpy");
+            same_bits(out, g, NULL, "cpy");
         }
         /* Rows in reverse order. */
         const int64_t rows = table->t.ne[1];
@@ -110,7 +75,7 @@ static void decode(void **state) {
         tensor_upload(ids), tensor_upload(out);
         CHECK_OK(ingot_compute(check_context(), &node));
         tensor_download(out);
-        same_bits(out, &g, order, "get_rows");
+        same_bits(out, g, order, "get_rows");
     }
 }
 
@@ -118,27 +83,30 @@ static void decode(void **state) {
 static void reference_decoder(void **state) {
     (void)state;
     double values[256];
-    for (const ingot_type *type = check_block_types; (int)*type >= 0; type++) {
-        struct golden g = read_golden(*type);
-        for (int64_t b = 0; b < g.blocks; b++) {
-            check_decode_block(*type, g.raw + (size_t)b * ingot_type_size(*type), values);
-            for (int64_t i = 0; i < g.per_block; i++)
-                if ((float)values[i] != g.values[b * g.per_block + i])
-                    check_fail("%s: block %lld, element %lld: %.9g, expected %.9g", ingot_type_name(*type),
-                               (long long)b, (long long)i, values[i], g.values[b * g.per_block + i]);
+    for (int number = 0; number < CHECK_TYPES; number++) {
+        const ingot_type type = (ingot_type)number;
+        if (!check_is_block(type) || !check_has_decoder(type)) continue;
+        const struct golden *g = golden_of(type);
+        for (int64_t b = 0; b < g->blocks; b++) {
+            check_decode_block(type, g->raw + (size_t)b * ingot_type_size(type), values);
+            for (int64_t i = 0; i < g->per_block; i++)
+                if ((float)values[i] != g->values[b * g->per_block + i])
+                    check_fail("%s: block %lld, element %lld: %.9g, expected %.9g", ingot_type_name(type), (long long)b,
+                               (long long)i, values[i], g->values[b * g->per_block + i]);
         }
-        check_release();
     }
 }
 
 int main(void) {
-    enum { MAX = 32 };
-    struct CMUnitTest tests[MAX] = {CHECK_TEST(reference_decoder)};
-    static char names[MAX][32];
-    size_t count = 1;
-    for (const ingot_type *type = check_block_types; (int)*type >= 0 && count < MAX; type++, count++) {
-        snprintf(names[count], sizeof names[count], "decode_%s", ingot_type_name(*type));
-        tests[count] = (struct CMUnitTest){names[count], decode, NULL, check_teardown, (void *)type};
+    static ingot_type types[CHECK_TYPES];
+    static char names[CHECK_TYPES][32];
+    static struct CMUnitTest tests[CHECK_TYPES];
+    const size_t all = check_types(types);
+    size_t count = 0;
+    tests[count++] = (struct CMUnitTest)CHECK_TEST(reference_decoder);
+    for (size_t t = 3; t < all; t++, count++) {
+        snprintf(names[count], sizeof names[count], "decode_%s", ingot_type_name(types[t]));
+        tests[count] = (struct CMUnitTest){names[count], decode, NULL, check_teardown, &types[t]};
     }
     return check_main("dequant", tests, count);
 }

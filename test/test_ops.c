@@ -12,9 +12,8 @@
 static const double EXACT = 0.0, F32_SUMS = 1e-10, Q8_ACTIVATIONS = 5e-4;
 
 static const ingot_type floats[] = {INGOT_TYPE_F32, INGOT_TYPE_F16, INGOT_TYPE_BF16};
-static const ingot_type all_types[] = {INGOT_TYPE_F32,  INGOT_TYPE_F16,  INGOT_TYPE_BF16, INGOT_TYPE_Q4_0,
-                                       INGOT_TYPE_Q4_1, INGOT_TYPE_Q5_0, INGOT_TYPE_Q5_1, INGOT_TYPE_Q8_0,
-                                       INGOT_TYPE_Q4_K, INGOT_TYPE_Q6_K};
+static ingot_type all_types[CHECK_TYPES]; /* three plain ones, then the block formats of the build */
+static size_t type_count;
 
 /* Memory layouts that every op must honour: packed, gaps everywhere, rows and matrices swapped, transposed (elements of
  * a row apart), an address that is aligned to one element only. */
@@ -60,10 +59,9 @@ static void ids_random(struct tensor *ids, int64_t rows) {
 
 static void get_rows_types(void **state) {
     (void)state;
-    for (size_t t = 0; t < COUNT(all_types); t++)
+    for (size_t t = 0; t < type_count; t++)
         for (int64_t k = 256; k <= 512; k += 256)
             for (size_t l = PACKED; l <= SWAPPED; l++) {
-                if (!check_in_build(all_types[t])) continue;
                 struct tensor *table = random_new(all_types[t], k, 9, 2, 3, l);
                 struct tensor *ids = new (INGOT_TYPE_I32, 5, 2, 3, 1, l);
                 ids_random(ids, 9);
@@ -78,9 +76,8 @@ static void get_rows_types(void **state) {
 static void get_rows_odd(void **state) {
     (void)state;
     /* Single blocks and rows of odd length; transposed tables of plain types. */
-    for (size_t t = 0; t < COUNT(all_types); t++) {
+    for (size_t t = 0; t < type_count; t++) {
         const ingot_type type = all_types[t];
-        if (!check_in_build(type)) continue;
         const int64_t block = ingot_type_block(type);
         for (int64_t k = block; k <= 3 * block; k += block) {
             struct tensor *ids = new (INGOT_TYPE_I32, 3, 1, 1, 1, TRANSPOSED);
@@ -95,8 +92,7 @@ static void get_rows_odd(void **state) {
 
 static void get_rows_bad_ids(void **state) {
     (void)state;
-    for (size_t t = 0; t < COUNT(all_types); t++) {
-        if (!check_in_build(all_types[t])) continue;
+    for (size_t t = 0; t < type_count; t++) {
         struct tensor *ids = new (INGOT_TYPE_I32, 6, 1, 1, 1, PACKED);
         const double bad[6] = {-1, 3, 4, 2147483647.0, -2147483648.0, 0};
         for (int i = 0; i < 6; i++) tensor_set(ids, i, 0, 0, 0, bad[i]);
@@ -249,10 +245,9 @@ static void cpy_reshaped(void **state) {
 
 static void cpy_blocks(void **state) {
     (void)state;
-    for (size_t t = 3; t < COUNT(all_types); t++)
+    for (size_t t = 3; t < type_count; t++)
         for (size_t to = 0; to < COUNT(floats); to++)
             for (size_t l = 0; l < COUNT(layouts); l++) {
-                if (!check_in_build(all_types[t])) continue;
                 struct tensor *src =
                     new (all_types[t], 3 * ingot_type_block(all_types[t]), 5, 3, 2, l == TRANSPOSED ? GAPPED : l);
                 tensor_fill_wild(src);
@@ -658,8 +653,7 @@ static const int64_t columns[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 33};
 static void mul_mat_types(void **state) {
     (void)state;
     const ingot_prec precs[] = {INGOT_PREC_DEFAULT, INGOT_PREC_F32};
-    for (size_t t = 0; t < COUNT(all_types); t++) {
-        if (!check_in_build(all_types[t])) continue;
+    for (size_t t = 0; t < type_count; t++) {
         for (size_t i = 0; i < COUNT(columns); i++)
             for (size_t p = 0; p < 2; p++) {
                 const int64_t k = whole_blocks(all_types[t], 576);
@@ -676,8 +670,7 @@ static void mul_mat_k(void **state) {
     (void)state;
     /* One block, odd numbers of blocks, odd k of plain types. */
     const int64_t k[] = {1, 3, 31, 32, 33, 64, 96, 160, 255, 256, 384, 512, 768, 1600};
-    for (size_t t = 0; t < COUNT(all_types); t++) {
-        if (!check_in_build(all_types[t])) continue;
+    for (size_t t = 0; t < type_count; t++) {
         for (size_t i = 0; i < COUNT(k); i++)
             for (int64_t n = 1; n <= 11; n += 5) {
                 if (k[i] % ingot_type_block(all_types[t])) continue;
@@ -693,8 +686,8 @@ static void mul_mat_k(void **state) {
 static void mul_mat_rows_R34(void **state) {
     (void)state;
     const int64_t m[] = {1, 2, 31, 32, 33, 63, 64, 65, 95, 96, 97, 127, 129};
-    for (size_t t = 0; t < COUNT(all_types); t++) {
-        if (!check_in_build(all_types[t])) continue;
+    for (size_t t = 0; t < type_count; t++) {
+        if (!check_has_ones(all_types[t])) continue;
         for (size_t i = 0; i < COUNT(m); i++)
             for (int64_t n = 1; n <= 16; n *= 4) {
                 struct tensor *a = tensor_new(all_types[t], 1024, m[i], 1, 1, NULL),
@@ -714,8 +707,7 @@ static void mul_mat_batches_R47(void **state) {
     (void)state;
     /* A's dimensions 2, 3 and B's: ratios 1, 2, 3 and 1, 2; strides everywhere. */
     const int64_t batches[][4] = {{1, 1, 2, 4}, {2, 1, 2, 2}, {2, 2, 4, 4}, {1, 2, 3, 2}, {3, 1, 3, 1}, {2, 2, 6, 2}};
-    for (size_t t = 0; t < COUNT(all_types); t++) {
-        if (!check_in_build(all_types[t])) continue;
+    for (size_t t = 0; t < type_count; t++) {
         for (size_t s = 0; s < COUNT(batches); s++)
             for (int64_t n = 1; n <= 11; n += 5)
                 for (int gapped = 0; gapped < 2; gapped++) {
@@ -736,8 +728,7 @@ static void mul_mat_batches_R47(void **state) {
 static void mul_mat_sliced_weights_R40(void **state) {
     (void)state;
     /* Rows cut out of a parent twice as wide, and of odd numbers of blocks. */
-    for (size_t t = 0; t < COUNT(all_types); t++) {
-        if (!check_in_build(all_types[t])) continue;
+    for (size_t t = 0; t < type_count; t++) {
         const int64_t block = ingot_type_block(all_types[t]), k = whole_blocks(all_types[t], 320);
         for (int64_t gap = 1; gap <= k / block; gap += k / block - 1)
             for (size_t i = 0; i < 3; i++) {
@@ -776,10 +767,9 @@ static void mul_mat_odd_strides_R45(void **state) {
 static void mul_mat_odd_addresses(void **state) {
     (void)state;
     /* Block formats promise an alignment of 2 bytes (of 1 for none of those here). */
-    for (size_t t = 3; t < COUNT(all_types); t++)
+    for (size_t t = 3; t < type_count; t++)
         for (size_t offset = 2; offset <= 14; offset += 4)
             for (int64_t n = 1; n <= 9; n += 4) {
-                if (!check_in_build(all_types[t])) continue;
                 const int64_t k = 3 * ingot_type_block(all_types[t]);
                 struct tensor *a = tensor_new(all_types[t], k, 5, 1, 1, &(struct layout){{0}, {0}, offset});
                 tensor_fill_random(a, 0, 0);
@@ -793,10 +783,9 @@ static void mul_mat_odd_addresses(void **state) {
 static void mul_mat_padded_b_R48(void **state) {
     (void)state;
     /* B in rows of k + 8, of each float type, against a dense copy: the same bits. */
-    for (size_t t = 0; t < COUNT(all_types); t++)
+    for (size_t t = 0; t < type_count; t++)
         for (size_t bt = 0; bt < COUNT(floats); bt++)
             for (int64_t n = 1; n <= 16; n += 5) {
-                if (!check_in_build(all_types[t])) continue;
                 const int64_t k = whole_blocks(all_types[t], 128);
                 struct tensor *a = random_new(all_types[t], k, 21, 1, 1, PACKED);
                 struct tensor *padded =
@@ -820,9 +809,8 @@ static void mul_mat_padded_b_R48(void **state) {
 
 static void mul_mat_transposed_b(void **state) {
     (void)state;
-    for (size_t t = 0; t < COUNT(all_types); t++)
+    for (size_t t = 0; t < type_count; t++)
         for (int64_t n = 1; n <= 11; n += 5) {
-            if (!check_in_build(all_types[t])) continue;
             const int64_t k = whole_blocks(all_types[t], 96);
             struct tensor *a = random_new(all_types[t], k, 5, 2, 1, PACKED);
             struct op_case c = mul_mat_case(a, b_for(all_types[t], INGOT_TYPE_F32, k, n, 2, 3, TRANSPOSED),
@@ -850,9 +838,9 @@ static void mul_mat_unrounded_b(void **state) {
 static void mul_mat_poisoned_ends_R27(void **state) {
     (void)state;
     /* k mod 256 = 128: what lies behind A and B is NaN (the guards), and must not matter. */
-    for (size_t t = 0; t < COUNT(all_types); t++)
+    for (size_t t = 0; t < type_count; t++)
         for (int64_t n = 1; n <= 40; n += 13) {
-            if (!check_in_build(all_types[t])) continue;
+            if (!check_has_ones(all_types[t])) break;
             const int64_t k = ingot_type_block(all_types[t]) == 256 ? 768 : 384;
             struct tensor *a = tensor_new(all_types[t], k, 3, 1, 1, NULL),
                           *b = tensor_new(INGOT_TYPE_F32, k, n, 1, 1, NULL);
@@ -881,9 +869,8 @@ static void mul_mat_range_R57(void **state) {
 static void mul_mat_zero_column(void **state) {
     (void)state;
     /* A column of zeros has no scale: the result is 0, not NaN; a block of zeros beside others likewise. */
-    for (size_t t = 0; t < COUNT(all_types); t++)
+    for (size_t t = 0; t < type_count; t++)
         for (int64_t n = 2; n <= 10; n += 8) {
-            if (!check_in_build(all_types[t])) continue;
             const int64_t k = 512;
             struct tensor *b = b_for(all_types[t], INGOT_TYPE_F32, k, n, 1, 1, PACKED);
             for (int64_t i = 0; i < k; i++) {
@@ -1135,9 +1122,8 @@ static void empty_tensors(void **state) {
 static void repeated_runs_R65(void **state) {
     (void)state;
     enum { TIMES = 20 };
-    for (size_t t = 0; t < COUNT(all_types); t++)
+    for (size_t t = 0; t < type_count; t++)
         for (int64_t n = 1; n <= 17; n += 8) {
-            if (!check_in_build(all_types[t])) continue;
             const int64_t k = whole_blocks(all_types[t], 576);
             struct op_case c = mul_mat_case(random_new(all_types[t], k, 67, 1, 1, PACKED),
                                             random_new(INGOT_TYPE_F32, k, n, 1, 1, PACKED), INGOT_PREC_DEFAULT, PACKED);
@@ -1158,6 +1144,7 @@ static void repeated_runs_R65(void **state) {
 }
 
 int main(void) {
+    type_count = check_types(all_types);
     const struct CMUnitTest tests[] = {
         CHECK_TEST(get_rows_types),
         CHECK_TEST(get_rows_odd),

@@ -7,7 +7,7 @@
 
 The blocks are made of random bytes, so that every bit pattern of the quants and of packed scales occurs; their f16
 scales and minima go through every class of finite half in turn: positive and negative normal numbers, both zeros,
-subnormal ones, the largest and the smallest.  What they decode to comes from gguf.quants alone.
+subnormal ones, the largest and the smallest; in the second half of the blocks they are moderate, as a model's are.  What they decode to comes from gguf.quants alone.
 
 A file, little endian:
 
@@ -31,9 +31,24 @@ import numpy as np
 
 MAGIC = b"INGOTGV1"
 
-# Where a block of the format holds halves: byte offsets.  Everything else in it may hold any bits.
-HALVES = {"q4_0": [0], "q4_1": [0, 2], "q5_0": [0], "q5_1": [0, 2], "q8_0": [0], "q4_K": [0, 2], "q6_K": [208],
-          "f16": [0], "bf16": [], "f32": []}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "gen"))
+import quants  # noqa: E402
+
+
+def half_offsets(name):
+    """Where a block holds halves: the uint16_t members that gen/quants.py says hold f16."""
+    if name not in quants.STRUCTS:
+        return [0] if name == "f16" else []
+    places, at = [], 0
+    for ctype, _, size, what in quants.STRUCTS[name]:
+        if ctype == "uint16_t" and "f16" in what:
+            places += range(at, at + size, 2)
+        at += size
+    return places
+
+
+# Byte offsets of the halves of each type.  Everything else in a block may hold any bits.
+HALVES = {name: half_offsets(name) for name in quants.BLOCKS + quants.FLOATS}
 
 
 def type_of(name):
@@ -52,12 +67,14 @@ def halves(rng, count):
                      [ordinary, ordinary | sign, any_exponent | sign, subnormal | sign], edge).astype(np.uint16)
 
 
-def blocks_of(rng, name, count):
-    """(raw bytes [count, bytes], values f32 [count, elements])"""
+def draw(rng, name, count, mild):
     elements, size = gguf.GGML_QUANT_SIZES[type_of(name)]
     raw = rng.integers(0, 256, (count, size), dtype=np.uint8)
     for i, offset in enumerate(HALVES[name]):
-        raw[:, offset:offset + 2] = np.roll(halves(rng, count), 2 * i).astype("<u2").view(np.uint8).reshape(count, 2)
+        bits = np.roll(halves(rng, count), 2 * i)
+        if mild:
+            bits = (np.exp2(rng.uniform(-7, -4, count)) * rng.choice([-1, 1], count)).astype(np.float16).view(np.uint16)
+        raw[:, offset:offset + 2] = bits.astype("<u2").view(np.uint8).reshape(count, 2)
     if name == "bf16":
         raw[:, 1][raw[:, 1] & 0x7f == 0x7f] = 0x3f  # neither infinity nor NaN
     if name == "f32":
@@ -65,6 +82,13 @@ def blocks_of(rng, name, count):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         values = gguf.quants.dequantize(raw, type_of(name)).astype(np.float32).reshape(count, elements)
+    return raw, values
+
+
+def blocks_of(rng, name, count):
+    """(raw bytes [count, bytes], values f32 [count, elements]); the second half has moderate scales."""
+    parts = [draw(rng, name, count - count // 2, False), draw(rng, name, count // 2, True)]
+    raw, values = (np.concatenate(both) for both in zip(*parts))
     assert np.isfinite(values).all(), name
     return raw, values
 

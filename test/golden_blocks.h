@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+/* golden_blocks.h - the golden vectors of a type: INGOT_GOLDEN_DIR/<type>.golden, as test/golden/make_golden.py says. */
+#ifndef INGOT_TEST_GOLDEN_BLOCKS_H
+#define INGOT_TEST_GOLDEN_BLOCKS_H
+
+#include "check.h"
+
+struct golden {
+    int64_t        blocks, per_block; /* elements per block */
+    unsigned char *raw;               /* the blocks */
+    float         *values;            /* what they decode to */
+};
+
+/* Read once and kept.  Fails the test where the file is missing or is something else. */
+const struct golden *golden_of(ingot_type type);
+
+/* The values of the block with these bytes; fails the test if the file has none. */
+void golden_decode(ingot_type type, const unsigned char *block, double *out);
+
+/* One of its blocks: `wild` any, else one whose largest value is of magnitude 2^-10 .. 2^10. */
+void golden_random(ingot_type type, unsigned char *block, bool wild);
+
+#endif
