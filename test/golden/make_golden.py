@@ -85,9 +85,23 @@ def draw(rng, name, count, mild):
     return raw, values
 
 
+def fitting(rng, name, count, mild):
+    """Draws again what decodes to no finite number (8-bit scales do) or, if `mild`, to none of moderate size."""
+    raw, values = draw(rng, name, count, mild)
+    for _ in range(1000):
+        bad = ~np.isfinite(values).all(axis=1)
+        if mild and values.shape[1] > 1:
+            largest = np.abs(values).max(axis=1)
+            bad |= ~((largest >= 2.0 ** -10) & (largest <= 2.0 ** 10))
+        if not bad.any():
+            return raw, values
+        raw[bad], values[bad] = draw(rng, name, int(bad.sum()), mild)
+    raise RuntimeError(f"{name}: random bytes do not give fitting blocks")
+
+
 def blocks_of(rng, name, count):
     """(raw bytes [count, bytes], values f32 [count, elements]); the second half has moderate scales."""
-    parts = [draw(rng, name, count - count // 2, False), draw(rng, name, count // 2, True)]
+    parts = [fitting(rng, name, count - count // 2, False), fitting(rng, name, count // 2, True)]
     raw, values = (np.concatenate(both) for both in zip(*parts))
     assert np.isfinite(values).all(), name
     return raw, values
