@@ -61,20 +61,20 @@ uint16_t check_f32_to_bf16(float f);
 /* `x` rounded to a plain type: f32, f16 or bf16. */
 double   check_round(ingot_type type, double x);
 
-/* The types of weights that the build has kernels for, plain ones first; their number.  And: is a type one of them? */
-const ingot_type *check_types(void);
-size_t check_type_count(void);
+/* f32, f16, bf16, then the block formats of the build; their number. */
+enum { CHECK_TYPES = 256 };
+size_t check_types(ingot_type types[CHECK_TYPES]);
 bool check_in_build(ingot_type type);
 bool check_is_block(ingot_type type);
 
-/* One block to `ingot_type_block(type)` numbers: from the format's definition where check.c has it, else what the package
- * gguf says of it (golden_blocks.h).  Exact. */
+/* One block to `ingot_type_block(type)` numbers, from the format's definition.  Exact.  A format without a decoder in
+ * blocks.c is looked up in its golden vectors, and its random blocks are drawn from them. */
+bool check_has_decoder(ingot_type type);
 void check_decode_block(ingot_type type, const unsigned char *block, double *out);
 /* A block of random bits with finite scales: `wild` draws them from all finite f16, else of magnitude 2^-7 .. 2^-4. */
 void check_random_block(ingot_type type, unsigned char *block, bool wild);
-/* True if check.c has the definition of the format itself. */
-bool check_has_decoder(ingot_type type);
-/* A block whose elements are all 1; a random one for formats that check.c has no definition of. */
+/* A block whose elements are all 1; whether blocks.c has one (always for plain types; says so if not). */
+bool check_has_ones(ingot_type type);
 void check_ones_block(ingot_type type, unsigned char *block);
 
 /* Rounding a row of activations to 8 bits as src/kernels/args.h defines: k a multiple of 32. */

@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: MIT
-/* golden_blocks.c - golden vectors for any test.  A file <type>.golden, little endian: "INGOTGV1", u32 type, u32 blocks,
- * the raw blocks, then their f32 values. */
+/* golden_blocks.c - see golden_blocks.h. */
+#define _POSIX_C_SOURCE 200809L
 #include "golden_blocks.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-enum { MAX_TYPES = 64 };
+static void *keep(size_t bytes) {
+    void *p = malloc(bytes);
+    if (!p) check_fail("out of host memory: %zu bytes", bytes);
+    return p;
+}
 
-static struct golden read_golden(ingot_type type) {
+const struct golden *golden_of(ingot_type type) {
+    static struct golden read[CHECK_TYPES]; /* until the program ends */
+    if ((int)type < 0 || (int)type >= CHECK_TYPES) check_fail("no golden vectors of type %d", (int)type);
+    struct golden *g = &read[type];
+    if (g->raw) return g;
     const char *folder = getenv("INGOT_GOLDEN_DIR");
-    char path[512];
-    if (!folder || !*folder) check_fail("INGOT_GOLDEN_DIR is not set: run  make_golden.py DIR  and set it to DIR");
+    char path[1024];
+    if (!folder || !*folder)
+        check_fail("%s.golden is needed and INGOT_GOLDEN_DIR is not set: run  make_golden.py DIR  and set it to DIR",
+                   ingot_type_name(type));
     snprintf(path, sizeof path, "%s/%s.golden", folder, ingot_type_name(type));
     FILE *f = fopen(path, "rb");
-    if (!f) check_fail("%s cannot be opened", path);
+    if (!f) check_fail("%s cannot be opened: make_golden.py writes it", path);
     unsigned char head[16];
     if (fread(head, 1, 16, f) != 16 || memcmp(head, "INGOTGV1", 8) != 0)
         check_fail("%s is no file of golden vectors", path);
@@ -24,38 +31,19 @@ static struct golden read_golden(ingot_type type) {
     memcpy(&number, head + 8, 4);
     memcpy(&blocks, head + 12, 4);
     if (number != (uint32_t)type || blocks == 0) check_fail("%s: type %u with %u blocks", path, number, blocks);
-    struct golden g = {.blocks = blocks, .per_block = ingot_type_block(type)};
-    const size_t raw = blocks * ingot_type_size(type), count = blocks * (size_t)g.per_block;
-    g.raw = malloc(raw);
-    g.values = malloc(count * sizeof *g.values);
-    if (!g.raw || !g.values) check_fail("out of memory");
-    if (fread(g.raw, 1, raw, f) != raw || fread(g.values, 4, count, f) != count || fgetc(f) != EOF)
+    g->blocks = blocks;
+    g->per_block = ingot_type_block(type);
+    const size_t bytes = blocks * ingot_type_size(type), count = blocks * (size_t)g->per_block;
+    unsigned char *raw = keep(bytes);
+    g->values = keep(count * sizeof *g->values);
+    if (fread(raw, 1, bytes, f) != bytes || fread(g->values, 4, count, f) != count || fgetc(f) != EOF)
         check_fail("%s has the wrong length", path);
     fclose(f);
+    g->raw = raw;
     return g;
 }
 
-const struct golden *golden_of(ingot_type type) {
-    static struct golden kept[MAX_TYPES];
-    if ((int)type < 0 || (int)type >= MAX_TYPES) check_fail("type %d is past the table of golden vectors", (int)type);
-    if (!kept[type].raw) kept[type] = read_golden(type);
-    return &kept[type];
-}
-
-static bool ordinary(const struct golden *g, int64_t block) {
-    float largest = 0.0f;
-    for (int64_t i = 0; i < g->per_block; i++) largest = fmaxf(largest, fabsf(g->values[block * g->per_block + i]));
-    return largest > 1e-3f && largest < 1e3f;
-}
-
-void golden_random_block(ingot_type type, unsigned char *block, bool wild) {
-    const struct golden *g = golden_of(type);
-    int64_t at = check_range(0, g->blocks - 1);
-    for (int64_t tries = 0; !wild && tries < g->blocks && !ordinary(g, at); tries++) at = (at + 1) % g->blocks;
-    memcpy(block, g->raw + (size_t)at * ingot_type_size(type), ingot_type_size(type));
-}
-
-void golden_decode_block(ingot_type type, const unsigned char *block, double *out) {
+void golden_decode(ingot_type type, const unsigned char *block, double *out) {
     const struct golden *g = golden_of(type);
     const size_t size = ingot_type_size(type);
     for (int64_t b = 0; b < g->blocks; b++)
@@ -63,6 +51,23 @@ void golden_decode_block(ingot_type type, const unsigned char *block, double *ou
             for (int64_t i = 0; i < g->per_block; i++) out[i] = (double)g->values[b * g->per_block + i];
             return;
         }
-    check_fail("%s: a block that is no golden vector, and check.c has no decoder of this format",
-               ingot_type_name(type));
+    check_fail("%s has no decoder in blocks.c, and the block is none of its golden vectors", ingot_type_name(type));
+}
+
+static bool is_mild(const struct golden *g, int64_t b) {
+    float largest = 0.0f;
+    for (int64_t i = 0; i < g->per_block; i++) largest = fmaxf(largest, fabsf(g->values[b * g->per_block + i]));
+    return largest >= 0x1p-10f && largest <= 0x1p10f;
+}
+
+void golden_random(ingot_type type, unsigned char *block, bool wild) {
+    const struct golden *g = golden_of(type);
+    const int64_t start = check_range(0, g->blocks - 1);
+    for (int64_t i = 0; i < g->blocks; i++) {
+        const int64_t b = (start + i) % g->blocks;
+        if (!wild && !is_mild(g, b)) continue;
+        memcpy(block, g->raw + (size_t)b * ingot_type_size(type), ingot_type_size(type));
+        return;
+    }
+    check_fail("%s.golden has no block of moderate values", ingot_type_name(type));
 }

@@ -7,7 +7,7 @@
 
 The blocks are made of random bytes, so that every bit pattern of the quants and of packed scales occurs; their f16
 scales and minima go through every class of finite half in turn: positive and negative normal numbers, both zeros,
-subnormal ones, the largest and the smallest.  What they decode to comes from gguf.quants alone.
+subnormal ones, the largest and the smallest; in the second half of the blocks they are moderate, as a model's are.  What they decode to comes from gguf.quants alone.
 
 A file, little endian:
 
@@ -32,20 +32,23 @@ import numpy as np
 MAGIC = b"INGOTGV1"
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "gen"))
-from quants import FLOATS, STRUCTS  # noqa: E402
+import quants  # noqa: E402
 
 
 def half_offsets(name):
-    """Where a block holds halves, from gen/quants.py: members whose note says f16.  All else may hold any bits."""
-    offsets, at = [], 0
-    for kind, _, size, note in STRUCTS.get(name, []):
-        if kind == "uint16_t" and "f16" in note:
-            offsets += range(at, at + size, 2)
+    """Where a block holds halves: the uint16_t members that gen/quants.py says hold f16."""
+    if name not in quants.STRUCTS:
+        return [0] if name == "f16" else []
+    places, at = [], 0
+    for ctype, _, size, what in quants.STRUCTS[name]:
+        if ctype == "uint16_t" and "f16" in what:
+            places += range(at, at + size, 2)
         at += size
-    return [0] if name == "f16" else offsets
+    return places
 
 
-NAMES = [*STRUCTS, *FLOATS]
+# Byte offsets of the halves of each type.  Everything else in a block may hold any bits.
+HALVES = {name: half_offsets(name) for name in quants.BLOCKS + quants.FLOATS}
 
 
 def type_of(name):
@@ -64,12 +67,14 @@ def halves(rng, count):
                      [ordinary, ordinary | sign, any_exponent | sign, subnormal | sign], edge).astype(np.uint16)
 
 
-def blocks_of(rng, name, count):
-    """(raw bytes [count, bytes], values f32 [count, elements])"""
+def draw(rng, name, count, mild):
     elements, size = gguf.GGML_QUANT_SIZES[type_of(name)]
     raw = rng.integers(0, 256, (count, size), dtype=np.uint8)
-    for i, offset in enumerate(half_offsets(name)):
-        raw[:, offset:offset + 2] = np.roll(halves(rng, count), 2 * i).astype("<u2").view(np.uint8).reshape(count, 2)
+    for i, offset in enumerate(HALVES[name]):
+        bits = np.roll(halves(rng, count), 2 * i)
+        if mild:
+            bits = (np.exp2(rng.uniform(-7, -4, count)) * rng.choice([-1, 1], count)).astype(np.float16).view(np.uint16)
+        raw[:, offset:offset + 2] = bits.astype("<u2").view(np.uint8).reshape(count, 2)
     if name == "bf16":
         raw[:, 1][raw[:, 1] & 0x7f == 0x7f] = 0x3f  # neither infinity nor NaN
     if name == "f32":
@@ -77,6 +82,27 @@ def blocks_of(rng, name, count):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         values = gguf.quants.dequantize(raw, type_of(name)).astype(np.float32).reshape(count, elements)
+    return raw, values
+
+
+def fitting(rng, name, count, mild):
+    """Draws again what decodes to no finite number (8-bit scales do) or, if `mild`, to none of moderate size."""
+    raw, values = draw(rng, name, count, mild)
+    for _ in range(1000):
+        bad = ~np.isfinite(values).all(axis=1)
+        if mild and values.shape[1] > 1:
+            largest = np.abs(values).max(axis=1)
+            bad |= ~((largest >= 2.0 ** -10) & (largest <= 2.0 ** 10))
+        if not bad.any():
+            return raw, values
+        raw[bad], values[bad] = draw(rng, name, int(bad.sum()), mild)
+    raise RuntimeError(f"{name}: random bytes do not give fitting blocks")
+
+
+def blocks_of(rng, name, count):
+    """(raw bytes [count, bytes], values f32 [count, elements]); the second half has moderate scales."""
+    parts = [fitting(rng, name, count - count // 2, False), fitting(rng, name, count // 2, True)]
+    raw, values = (np.concatenate(both) for both in zip(*parts))
     assert np.isfinite(values).all(), name
     return raw, values
 
@@ -94,7 +120,7 @@ def write(folder, rng, name, count):
 def self_test():
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
-        for name in NAMES:
+        for name in HALVES:
             elements, size = gguf.GGML_QUANT_SIZES[type_of(name)]
             data = write(folder, rng, name, 100).read_bytes()
             magic, number, count = struct.unpack_from("<8sII", data)
@@ -119,16 +145,16 @@ def main():
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--seed", type=int, default=None, help="default: fresh")
     parser.add_argument("--blocks", type=int, default=640)
-    parser.add_argument("--types", default=",".join(NAMES))
+    parser.add_argument("--types", default=",".join(HALVES))
     parser.add_argument("--self-test", action="store_true")
     options = parser.parse_args()
     if options.self_test:
         return self_test()
     if options.folder is None:
         parser.error("name the folder to write to")
-    unknown = [name for name in options.types.split(",") if name not in NAMES]
+    unknown = [name for name in options.types.split(",") if name not in HALVES]
     if unknown:
-        parser.error(f"unknown type {unknown[0]}; known: {' '.join(NAMES)}")
+        parser.error(f"unknown type {unknown[0]}; known: {' '.join(HALVES)}")
     seed = options.seed if options.seed is not None else secrets.randbits(32)
     rng = np.random.default_rng(seed)
     os.makedirs(options.folder, exist_ok=True)
