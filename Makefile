@@ -180,7 +180,7 @@ test-gpu:
 
 ## test-link: a plain C program against the archive; its symbols
 test-link: $(LIB)
-	@CC='$(CC)' LIBS='$(LIBS)' SIMT='$(SIMT)' test/link.sh $(LIB) $(B)/test
+	@CC='$(CC)' LIBS='$(LIBS)' SIMT='$(SIMT)' test/link.sh $(LIB) $(B)/link
 
 # ---- bench -----------------------------------------------------------------------------------------------------------
 ## bench: throughput of each kernel beside the read kernel of the same run; OPS=, K= select (GPU only)
