@@ -19,6 +19,7 @@ import traceback
 import jinja2
 from jinja2 import nodes
 
+import books
 import quants
 import rows as row_list
 
@@ -136,6 +137,8 @@ def render_all(root=ROOT, rows=None, families=None):
     out["families.inc"] = families_inc(families)
     out["blocks.h"] = quants.blocks_h()
     out["types.inc"] = quants.types_inc()
+    for name in books.BOOKS:
+        out[f"books/{name}.h"] = books.render(name, HEADER)
     return out
 
 

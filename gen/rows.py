@@ -6,6 +6,7 @@ is written for (75, 80, 90).  Numbers that a template uses are named here and co
 """
 from dataclasses import dataclass, field
 
+import books
 from quants import BLOCKS, BY_NAME, FLOATS
 
 # Families in the order of enum ingot_family.  A family's template is templates/<name>.cu.jinja, or the one its rows name.
@@ -60,6 +61,10 @@ class Row:
     @property
     def what(self):
         return " ".join(part for part in (self.family, self.type, self.tile_name, f"sm{self.arch}") if part)
+
+    @property
+    def book(self):
+        return books.header(self.type)
 
     @property
     def source(self):

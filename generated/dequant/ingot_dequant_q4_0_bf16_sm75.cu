@@ -3,6 +3,7 @@
 // Template: templates/dequant.cu.jinja + templates/quant/q4_0.jinja + templates/quant/bf16.jinja      Row: dequant q4_0 bf16 sm75
 // 32 weights per thread, 256 threads; reads 4.5 bits and writes 16 per weight.  Checked by: make test K=ingot_dequant_q4_0_bf16_sm75
 #include "generated/blocks.h"
+#include "src/device/no_book.cuh"
 #include "src/device/device.cuh"
 #include "src/kernels/args.h"
 

@@ -3,6 +3,7 @@
 // Template: templates/dequant.cu.jinja + templates/quant/q4_K.jinja + templates/quant/f32.jinja      Row: dequant q4_K f32 sm75
 // 32 weights per thread, 256 threads; reads 4.5 bits and writes 32 per weight.  Checked by: make test K=ingot_dequant_q4_K_f32_sm75
 #include "generated/blocks.h"
+#include "src/device/no_book.cuh"
 #include "src/device/device.cuh"
 #include "src/kernels/args.h"
 

@@ -3,6 +3,7 @@
 // Template: templates/dequant.cu.jinja + templates/quant/q5_1.jinja + templates/quant/f16.jinja      Row: dequant q5_1 f16 sm75
 // 32 weights per thread, 256 threads; reads 6 bits and writes 16 per weight.  Checked by: make test K=ingot_dequant_q5_1_f16_sm75
 #include "generated/blocks.h"
+#include "src/device/no_book.cuh"
 #include "src/device/device.cuh"
 #include "src/kernels/args.h"
 

@@ -3,6 +3,7 @@
 // Template: templates/dequant.cu.jinja + templates/quant/q6_K.jinja + templates/quant/bf16.jinja      Row: dequant q6_K bf16 sm75
 // 32 weights per thread, 256 threads; reads 6.5625 bits and writes 16 per weight.  Checked by: make test K=ingot_dequant_q6_K_bf16_sm75
 #include "generated/blocks.h"
+#include "src/device/no_book.cuh"
 #include "src/device/device.cuh"
 #include "src/kernels/args.h"
 

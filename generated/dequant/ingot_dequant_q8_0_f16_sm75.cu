@@ -3,6 +3,7 @@
 // Template: templates/dequant.cu.jinja + templates/quant/q8_0.jinja + templates/quant/f16.jinja      Row: dequant q8_0 f16 sm75
 // 32 weights per thread, 256 threads; reads 8.5 bits and writes 16 per weight.  Checked by: make test K=ingot_dequant_q8_0_f16_sm75
 #include "generated/blocks.h"
+#include "src/device/no_book.cuh"
 #include "src/device/device.cuh"
 #include "src/kernels/args.h"
 

@@ -3,6 +3,7 @@
 // Template: templates/get_rows.cu.jinja + templates/quant/q4_0.jinja      Row: get_rows q4_0 sm75
 // 8 elements per thread, 128 threads.  Checked by: make test K=ingot_get_rows_q4_0_sm75
 #include "generated/blocks.h"
+#include "src/device/no_book.cuh"
 #include "src/kernels/args.h"
 #include "src/device/tensor.cuh"
 

@@ -37,10 +37,14 @@ INGOT_DEV void raw8_decode(float (&y)[8], const struct raw8 &w) {
     }
 }
 
-// dst(i, j) = y [+ add(i, j)], unless the row or the column is past the end.
+// dst(i, j) = y + what is added, unless the row or the column is past the end.
 INGOT_DEV void put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
     if (i >= a.m || j >= a.n) return;
-    if (a.add) y += *(const float *)((const uint8_t *)(a.add + i) + j * a.add_nb1 + i2 * a.add_nb2 + i3 * a.add_nb3);
+    INGOT_UNROLL
+    for (int t = 0; t < 2; t++) {
+        const struct ingot_mmv_add &add = a.add[t];
+        if (add.data) y += *(const float *)((const uint8_t *)(add.data + i) + j * add.nb1 + i2 * add.nb2 + i3 * add.nb3);
+    }
     *(float *)((uint8_t *)(a.dst + i) + j * a.dst_nb1 + i2 * a.dst_nb2 + i3 * a.dst_nb3) = y;
 }
 

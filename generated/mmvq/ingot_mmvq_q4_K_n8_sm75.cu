@@ -4,6 +4,7 @@
 // 16 rows by 256 threads, 4 rows in flight, 8 columns; 4.5 bits per weight.  Checked by: make test K=ingot_mmvq_q4_K_n8_sm75
 #include "src/device/device.cuh"
 #include "src/kernels/args.h"
+#include "src/device/no_book.cuh"
 
 // One unit: the header of a block and the bytes of groups 2 j and 2 j + 1, j = u % 4.  Four lanes share a block.
 struct unit {
@@ -68,7 +69,8 @@ INGOT_DEV void unit_x_load(struct unit_x &x, const int8_t *qs, const struct ingo
 
 // The product.  The two groups' scales and minima are the bytes of two 16-bit values.  High nibbles are multiplied
 // where they stand, 16 times too large, and the sum is shifted; minima go with the sums of the activations.
-INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u) {
+INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, const uint32_t *book) {
+    (void)book;
     const int shift = u % 2 * 16;
     const uint32_t s = w.h[1] >> shift, m = w.h[2] >> shift, low = w.h[3] >> shift;
     const bool upper = u & 2; // groups 4 to 7
@@ -88,10 +90,14 @@ INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u) {
     return fmaf(-half2_hi(w.h[0]), fmaf(m1, x.s[1], m0 * x.s[0]), y);
 }
 
-// dst(i, j) = y [+ add(i, j)], unless the row or the column is past the end.
+// dst(i, j) = y + what is added, unless the row or the column is past the end.
 INGOT_DEV void put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
     if (i >= a.m || j >= a.n) return;
-    if (a.add) y += *(const float *)((const uint8_t *)(a.add + i) + j * a.add_nb1 + i2 * a.add_nb2 + i3 * a.add_nb3);
+    INGOT_UNROLL
+    for (int t = 0; t < 2; t++) {
+        const struct ingot_mmv_add &add = a.add[t];
+        if (add.data) y += *(const float *)((const uint8_t *)(add.data + i) + j * add.nb1 + i2 * add.nb2 + i3 * add.nb3);
+    }
     *(float *)((uint8_t *)(a.dst + i) + j * a.dst_nb1 + i2 * a.dst_nb2 + i3 * a.dst_nb3) = y;
 }
 
@@ -171,7 +177,7 @@ INGOT_GLOBAL(ingot_mmvq_q4_K_n8_sm75, 256, 1, ingot_mmv_args) {
             float sum[32] = {};
             if (mine && r0 >= 0) { // one block of code: a column shares the unpacked weights with the one before
                 INGOT_UNROLL
-                for (int i = 0; i < 32; i++) sum[i] = unit_dot(w[i / 8], x[i % 8], u);
+                for (int i = 0; i < 32; i++) sum[i] = unit_dot(w[i / 8], x[i % 8], u, ingot_book);
             }
             if (mine && r + r_step < rows) load_rows(w, w0, a.w_nb1, row0 + r + r_step, a.m - 1, u, aligned, half);
             if (r0 < 0) {

@@ -49,24 +49,46 @@ struct ingot_quantize_args {
     struct ingot_arg_q8     dst;
 };
 
+/* A tensor [m, n, ne2, ne3] of f32 that a product adds; stride 0 repeats it over a dimension (a bias).  NULL: none. */
+struct ingot_mmv_add {
+    const float *data;
+    int64_t nb1, nb2, nb3;
+};
+
 /* MMVQ (block-format weights, q8 activations) and MMVF (plain weights, f32 activations), tile = columns per pass.
- * dst(i, j, b, c) = sum_k w(k, i, b / ratio2, c / ratio3) * x(k, j, b, c)  [+ add(i, j, b, c)]
+ *   y(i, j, b, c) = sum_k w(k, i, b / ratio2, c / ratio3) * x(k, j, b mod x_ne2, c)
+ *   dst = y + add[0] + add[1]                                  one matrix
+ *   dst = glu(y + add[0], y2 + add[1])                         two: y is the gate, y2 = the same sum with w2
+ * With ids, the matrix of (b, c) is number ids(b, c) of w (and of w2) instead: product by chosen experts, n = 1; b counts
+ * the experts of a token, c the tokens.  An id outside 0 .. experts-1 reads no weight and gives NaN.
  * Columns beyond the tile are done in further passes (more blocks), so any n works with any tile. */
 struct ingot_mmv_args {
     const void *w;                /* row i of matrix (b, c): w + i*w_nb1 + b*w_nb2 + c*w_nb3 */
+    const void *w2;               /* NULL, or a second matrix of the same strides */
     int64_t w_nb1, w_nb2, w_nb3;
     int64_t m, n, k;              /* rows of w, columns of x, depth (a multiple of w's block) */
-    int64_t ne2, ne3;             /* of x and dst */
-    int64_t ratio2, ratio3;       /* x's matrices per w's matrix */
-    struct ingot_arg_q8 q8;       /* MMVQ: column j of (b, c) is q8 column (c*ne2 + b)*n + j */
+    int64_t ne2, ne3;             /* of dst */
+    int64_t x_ne2;                /* of x: ne2, or a divisor of it with ids */
+    int64_t ratio2, ratio3;       /* dst's matrices per w's matrix */
+    struct ingot_arg_q8 q8;       /* MMVQ: column j of (b, c) is q8 column (c*x_ne2 + b mod x_ne2)*n + j */
     const void *x;                /* MMVF: f32, element stride x_nb0 */
     int64_t x_nb0, x_nb1, x_nb2, x_nb3;
     float  *dst;                  /* row-contiguous: dst_nb0 is 4 */
     int64_t dst_nb1, dst_nb2, dst_nb3;
-    const float *add;             /* NULL, or what is added to dst (the residual; may be dst itself); add_nb0 is 4 */
-    int64_t add_nb1, add_nb2, add_nb3;
-    int32_t w_is_constant;        /* 1: nothing on the stream writes w, it may be read early */
-    int32_t reserved;
+    struct ingot_mmv_add add[2];  /* what is added (may be dst itself where there is one matrix) */
+    const int32_t *ids;           /* NULL, or the expert of (b, c) at ids + b*ids_nb0 + c*ids_nb1 (bytes) */
+    int64_t ids_nb0, ids_nb1, experts;
+    int32_t w_is_constant;        /* 1: nothing on the stream writes w or w2, they may be read early */
+    int32_t glu;                  /* two matrices: an ingot_glu_kind */
+    float   glu_alpha, glu_limit;
+    struct ingot_mmv_shape {      /* how the block is laid out, for kernels whose launch src/ops/mmv.c plans */
+        int32_t blocks;           /* per matrix of dst */
+        int32_t across;           /* warps along k */
+        int32_t groups;           /* warps along rows */
+        int32_t depth;            /* slots of a warp's ring */
+        int32_t late;             /* 1: let the next launch in only after the wait for the one before */
+        int32_t reserved;
+    } shape;
 };
 
 /* GET_ROWS type -> f32.  dst [k, n, b, c], ids i32 [n, b, c]. */

@@ -222,6 +222,7 @@ static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum i
     args.k = p->a.ne[0];
     args.ne2 = p->b.ne[2];
     args.ne3 = p->b.ne[3];
+    args.x_ne2 = args.ne2;
     args.ratio2 = p->b.ne[2] / p->a.ne[2];
     args.ratio3 = p->b.ne[3] / p->a.ne[3];
     if (floats) {
@@ -236,10 +237,8 @@ static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum i
     args.dst_nb2 = (int64_t)p->d.nb[2];
     args.dst_nb3 = (int64_t)p->d.nb[3];
     if (p->has_add) {
-        args.add = p->add.data;
-        args.add_nb1 = (int64_t)p->add.nb[1];
-        args.add_nb2 = (int64_t)p->add.nb[2];
-        args.add_nb3 = (int64_t)p->add.nb[3];
+        args.add[0] = (struct ingot_mmv_add){p->add.data, (int64_t)p->add.nb[1], (int64_t)p->add.nb[2],
+                                             (int64_t)p->add.nb[3]};
     }
     args.w_is_constant = call->constant_weight && p->a.data == call->src[0]->data;
     kernel = find_mmv(em->ctx, family, p->a.type, args.n);
