@@ -51,6 +51,24 @@ struct ingot_block_q8_0 {
 };
 INGOT_BLOCK_SIZE(ingot_block_q8_0, 34);
 
+/* 256 weights in 84 bytes, 2.625 bits each */
+struct ingot_block_q2_K {
+    uint8_t  scales[16]; /* for 16 weights: scale in the low nibble, minimum in the high one */
+    uint8_t  qs[64];     /* two bits each; see quant/q2_K.jinja */
+    uint16_t d;          /* scale of the scales, f16 */
+    uint16_t dmin;       /* scale of the minima, f16;  w = d * scale * q - dmin * min */
+};
+INGOT_BLOCK_SIZE(ingot_block_q2_K, 84);
+
+/* 256 weights in 110 bytes, 3.4375 bits each */
+struct ingot_block_q3_K {
+    uint8_t  hmask[32];  /* third bits; see quant/q3_K.jinja */
+    uint8_t  qs[64];     /* low two bits */
+    uint8_t  scales[12]; /* sixteen 6-bit scales, one for 16 weights */
+    uint16_t d;          /* scale of the scales, f16;  w = d * (scale - 32) * (q - 4) */
+};
+INGOT_BLOCK_SIZE(ingot_block_q3_K, 110);
+
 /* 256 weights in 144 bytes, 4.5 bits each */
 struct ingot_block_q4_K {
     uint16_t d;          /* scale of the scales, f16 */
@@ -59,6 +77,16 @@ struct ingot_block_q4_K {
     uint8_t  qs[128];    /* weight 64 j + i: low nibble of byte 32 j + i; weight 64 j + 32 + i: high nibble;  w = d * scale * q - dmin * min */
 };
 INGOT_BLOCK_SIZE(ingot_block_q4_K, 144);
+
+/* 256 weights in 176 bytes, 5.5 bits each */
+struct ingot_block_q5_K {
+    uint16_t d;          /* scale of the scales, f16 */
+    uint16_t dmin;       /* scale of the minima, f16 */
+    uint8_t  scales[12]; /* as in q4_K */
+    uint8_t  qh[32];     /* bit g of byte i: fifth bit of weight 32 g + i */
+    uint8_t  qs[128];    /* nibbles as in q4_K;  w = d * scale * q - dmin * min */
+};
+INGOT_BLOCK_SIZE(ingot_block_q5_K, 176);
 
 /* 256 weights in 210 bytes, 6.5625 bits each */
 struct ingot_block_q6_K {
