@@ -67,7 +67,7 @@ INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, co
         uint32_t q[4];
         INGOT_UNROLL
         for (int i = 0; i < 4; i++) q[i] = w.q[i] & 0x03030303u << 2 * g;
-        const int sum = dp4a_us_x4(q, x.q[g], 0) >> (g == 3 ? 2 : 0), scale = (int)(scales >> 8 * g & 15);
+        const int sum = dp4a_us_x4(q, x.q[g], 0) >> (g == 3 ? 2 : 0), scale = (int)prmt(scales, 0, 0x4440u + g);
         y = fmaf(x.d[g], i22_f32(scale * sum + INGOT_I22), y);
         m = fmaf(x.s[g], u8_f32_16th(minima, g), m);
     }

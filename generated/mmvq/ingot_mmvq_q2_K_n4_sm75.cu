@@ -67,7 +67,7 @@ INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, co
         uint32_t q[4];
         INGOT_UNROLL
         for (int i = 0; i < 4; i++) q[i] = w.q[i] & 0x03030303u << 2 * g;
-        const int sum = dp4a_us_x4(q, x.q[g], 0) >> (g == 3 ? 2 : 0), scale = (int)(scales >> 8 * g & 15);
+        const int sum = dp4a_us_x4(q, x.q[g], 0) >> (g == 3 ? 2 : 0), scale = (int)prmt(scales, 0, 0x4440u + g);
         y = fmaf(x.d[g], i22_f32(scale * sum + INGOT_I22), y);
         m = fmaf(x.s[g], u8_f32_16th(minima, g), m);
     }
@@ -114,7 +114,7 @@ INGOT_DEV void load_rows(struct unit (&w)[2], const uint8_t *matrix, int64_t nb1
 //                 for each sum that they hand out); the warp then holds 32 / that many sets of rows
 //
 // Sums are added in an order that depends on k only.
-INGOT_GLOBAL(ingot_mmvq_q2_K_n4_sm75, 256, 2, ingot_mmv_args) {
+INGOT_GLOBAL(ingot_mmvq_q2_K_n4_sm75, 256, 1, ingot_mmv_args) {
     INGOT_SHARED(float, part, [8][16 * 4]);
     ingot_pdl_launch();
     if (!a.w_is_constant) ingot_pdl_wait();

@@ -6,16 +6,15 @@
 #include "src/kernels/args.h"
 #include "src/device/no_book.cuh"
 
-// A run of 16 bytes at a 2-byte aligned address as the five whole words that cover it (or the four that are it and the
-// next); words before and behind are the caller's.
-INGOT_DEV void run_load(uint32_t (&r)[5], const uint8_t *p) {
-    const uint8_t *words = p - ((uintptr_t)p & 2);
+// A run of 16 bytes that begins `odd` bytes behind a whole word, as the words that cover it and, if it is aligned, the
+// next one.
+INGOT_DEV void run_load(uint32_t (&r)[5], const uint8_t *words) {
     INGOT_UNROLL
     for (int i = 0; i < 5; i++) r[i] = ld_4(words + 4 * i);
 }
 
-// Which bytes of two neighbouring words make one word of what begins at p.
-INGOT_DEV uint32_t run_select(const uint8_t *p) { return (uintptr_t)p & 2 ? 0x5432 : 0x3210; }
+// Which bytes of two neighbouring words are one word of the run.
+INGOT_DEV uint32_t run_select(uint32_t odd) { return 0x3210 + 0x1111 * odd; }
 
 // The four words of a run.
 INGOT_DEV void run_words(uint32_t (&w)[4], const uint32_t (&r)[5], uint32_t select) {
@@ -27,19 +26,20 @@ INGOT_DEV void run_words(uint32_t (&w)[4], const uint32_t (&r)[5], uint32_t sele
 // 16 bytes of qs that belong to this lane alone, 16 of hmask that it shares with the lane of the other half.
 struct unit {
     uint32_t q[5], h[5], s[4]; // runs of qs and hmask; the whole words that cover the scales
-    uint32_t d, select;
+    uint32_t d, odd;
 };
 
 INGOT_DEV void unit_load(struct unit &w, const uint8_t *row, int u) {
     const uint8_t *p = row + (int64_t)(u / 4) * 110;
-    const int odd = (int)((uintptr_t)p & 2);
-    run_load(w.q, p + 32 + u % 4 * 16);
-    run_load(w.h, p + u % 2 * 16);
+    const uint32_t odd = (uint32_t)(uintptr_t)p & 2;
+    const uint8_t *words = p - odd;
+    run_load(w.q, words + 32 + u % 4 * 16);
+    run_load(w.h, words + u % 2 * 16);
     INGOT_UNROLL
-    for (int i = 0; i < 3; i++) w.s[i] = ld_4(p - odd + 96 + 4 * i);
-    w.s[3] = ld_4(p + odd + 104); // needed where it is the next word, which then ends with the block
+    for (int i = 0; i < 3; i++) w.s[i] = ld_4(words + 96 + 4 * i);
+    w.s[3] = ld_4(p + odd + 104); // the last whole word of the block: it is needed if it is the next one
     w.d = ld_2(p + 108);
-    w.select = run_select(p);
+    w.odd = odd;
 }
 
 // Rows are whole blocks, which are 2-byte aligned at best: there are no half units, and unit_load reads any row.
@@ -72,15 +72,15 @@ INGOT_DEV void unit_x_load(struct unit_x &x, const int8_t *qs, const struct ingo
 
 // Four times the scales less 32, one for each group, as signed bytes: bits 2 to 5 of a byte come from the first eight
 // bytes of the scales, bits 6 and 7 from the last four.
-INGOT_DEV uint32_t unit_scales(const struct unit &w, int u) {
+INGOT_DEV uint32_t unit_scales(const struct unit &w, uint32_t select, int u) {
     uint32_t s[3];
     INGOT_UNROLL
-    for (int i = 0; i < 3; i++) s[i] = __byte_perm(w.s[i], w.s[i + 1], w.select);
+    for (int i = 0; i < 3; i++) s[i] = __byte_perm(w.s[i], w.s[i + 1], select);
     const bool half = u & 2;
     const uint32_t low = __byte_perm(s[0], s[1], u % 2 ? 0x7531 : 0x6420), pairs = __byte_perm(s[2], 0, u % 2 ? 0x3131 : 0x2020);
     const uint32_t upper = pairs << (half ? 0 : 4); // of groups 2 and 3; those of groups 0 and 1 are two bits lower
     const uint32_t both = __byte_perm(upper << 2, upper, 0x7610), nibbles = __funnelshift_l(low, low, half ? 30 : 2);
-    return ((nibbles & 0x3c3c3c3cu) | (both & 0xc0c0c0c0u)) ^ 0x80808080u;
+    return (bit_select(0x3f3f3f3fu, nibbles, both) & 0xfcfcfcfcu) ^ 0x80808080u;
 }
 
 // The product.  The third bits go above the low ones where there is room: of groups 0 and 2 in one word (bits 0..2 and
@@ -88,17 +88,16 @@ INGOT_DEV uint32_t unit_scales(const struct unit &w, int u) {
 // times too large; times the scale this makes less than 2^22 if the last two are shifted to 4 times.
 INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, const uint32_t *book) {
     (void)book;
-    const int shift = u & 2 ? 30 : 2; // the half's third bits, 4 h to 4 h + 3, go to bits 2 to 5
-    const uint32_t scales = unit_scales(w, u);
-    uint32_t q[4], h[4], v[4][4];
-    run_words(q, w.q, w.select);
-    run_words(h, w.h, w.select);
+    const uint32_t select = run_select(w.odd), scales = unit_scales(w, select, u);
+    const uint32_t shift = 8 * w.odd + 2 * (u & 2); // to where the half's third bits, 4 h to 4 h + 3, begin
+    uint32_t q[4], v[4][4];
+    run_words(q, w.q, select);
     INGOT_UNROLL
     for (int i = 0; i < 4; i++) {
-        const uint32_t up = __funnelshift_l(h[i], h[i], shift);
-        const uint32_t third = (up & 0x0c0c0c0cu) | (up << 2 & 0xf3f3f3f3u); // groups 0 1 in bits 2 3, groups 2 3 in bits 6 7
-        const uint32_t even = (q[i] & 0x33333333u) | (third & 0xccccccccu);
-        const uint32_t uneven = (q[i] >> 1 & 0x66666666u) | (third & 0x99999999u);
+        const uint32_t h = __funnelshift_r(w.h[i], w.h[i + 1], shift);
+        const uint32_t third = bit_select(0x0f0f0f0fu, h << 2, h << 4); // groups 0 1 in bits 2 3, groups 2 3 in bits 6 7
+        const uint32_t even = bit_select(0x33333333u, q[i], third);
+        const uint32_t uneven = bit_select(0x66666666u, q[i] >> 1, third);
         v[0][i] = even & 0x07070707u;
         v[1][i] = uneven & 0x0e0e0e0eu;
         v[2][i] = even & 0x70707070u;

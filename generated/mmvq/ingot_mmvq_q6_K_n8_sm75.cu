@@ -6,16 +6,15 @@
 #include "src/kernels/args.h"
 #include "src/device/no_book.cuh"
 
-// A run of 16 bytes at a 2-byte aligned address as the five whole words that cover it (or the four that are it and the
-// next); words before and behind are the caller's.
-INGOT_DEV void run_load(uint32_t (&r)[5], const uint8_t *p) {
-    const uint8_t *words = p - ((uintptr_t)p & 2);
+// A run of 16 bytes that begins `odd` bytes behind a whole word, as the words that cover it and, if it is aligned, the
+// next one.
+INGOT_DEV void run_load(uint32_t (&r)[5], const uint8_t *words) {
     INGOT_UNROLL
     for (int i = 0; i < 5; i++) r[i] = ld_4(words + 4 * i);
 }
 
-// Which bytes of two neighbouring words make one word of what begins at p.
-INGOT_DEV uint32_t run_select(const uint8_t *p) { return (uintptr_t)p & 2 ? 0x5432 : 0x3210; }
+// Which bytes of two neighbouring words are one word of the run.
+INGOT_DEV uint32_t run_select(uint32_t odd) { return 0x3210 + 0x1111 * odd; }
 
 // The four words of a run.
 INGOT_DEV void run_words(uint32_t (&w)[4], const uint32_t (&r)[5], uint32_t select) {
@@ -37,13 +36,15 @@ struct unit {
 INGOT_DEV void unit_load(struct unit &w, const uint8_t *row, int u) {
     const uint8_t *p = row + (int64_t)(u / 4) * 210;
     const int half = u / 2 % 2, from = u % 2 * 16, swap = u / 4 % 2;
-    run_load(w.a, p + half * 64 + swap * 32 + from);
-    run_load(w.b, p + half * 64 + 32 - swap * 32 + from);
-    run_load(w.c, p + 128 + half * 32 + from);
+    const uint32_t odd = (uint32_t)(uintptr_t)p & 2;
+    const uint8_t *words = p - odd + from, *scales = p + 192 + half * 8 + u % 2;
+    run_load(w.a, words + half * 64 + swap * 32);
+    run_load(w.b, words + half * 64 + 32 - swap * 32);
+    run_load(w.c, words + half * 32 + 128);
     INGOT_UNROLL
-    for (int g = 0; g < 4; g++) w.scale[g] = *(const int8_t *)(p + 192 + half * 8 + u % 2 + (g ^ swap) * 2);
+    for (int g = 0; g < 4; g++) w.scale[g] = *(const int8_t *)(scales + (g ^ swap) * 2);
     w.d = ld_2(p + 208);
-    w.select = run_select(p);
+    w.select = run_select(odd);
 }
 
 // Rows are whole blocks, which are 2-byte aligned at best: there are no half units, and unit_load reads any row.

@@ -5,9 +5,10 @@
     make_golden.py DIR [--seed N] [--blocks N] [--types q4_0,q6_K]   writes DIR/<type>.golden, prints the seed
     make_golden.py --self-test                                       checks this script
 
-The blocks are made of random bytes, so that every bit pattern of the quants and of packed scales occurs; their f16
-scales and minima go through every class of finite half in turn: positive and negative normal numbers, both zeros,
-subnormal ones, the largest and the smallest; in the second half of the blocks they are moderate, as a model's are.  What they decode to comes from gguf.quants alone.
+The blocks are made of random bytes, so that every bit pattern of the quants and of packed scales occurs, and an eighth
+of them of one byte, so that sums become as large as they can; their f16 scales and minima go through every class of
+finite half in turn: positive and negative normal numbers, both zeros, subnormal ones, the largest and the smallest; in
+the second half of the blocks they are moderate, as a model's are.  What they decode to comes from gguf.quants alone.
 
 A file, little endian:
 
@@ -70,6 +71,7 @@ def halves(rng, count):
 def draw(rng, name, count, mild):
     elements, size = gguf.GGML_QUANT_SIZES[type_of(name)]
     raw = rng.integers(0, 256, (count, size), dtype=np.uint8)
+    raw[::8] = rng.choice(np.array([0x00, 0xff, 0x0f, 0xf0, 0x7f, 0x80], np.uint8), (len(raw[::8]), 1))  # largest sums
     for i, offset in enumerate(HALVES[name]):
         bits = np.roll(halves(rng, count), 2 * i)
         if mild:
