@@ -51,6 +51,14 @@ struct ingot_block_q8_0 {
 };
 INGOT_BLOCK_SIZE(ingot_block_q8_0, 34);
 
+/* 32 weights in 36 bytes, 9 bits each */
+struct ingot_block_q8_1 {
+    uint16_t d;          /* scale, f16 */
+    uint16_t s;          /* d * sum of the quants, f16 */
+    int8_t   qs[32];     /* w = d * q */
+};
+INGOT_BLOCK_SIZE(ingot_block_q8_1, 36);
+
 /* 256 weights in 84 bytes, 2.625 bits each */
 struct ingot_block_q2_K {
     uint8_t  scales[16]; /* for 16 weights: scale in the low nibble, minimum in the high one */
@@ -96,6 +104,14 @@ struct ingot_block_q6_K {
     uint16_t d;          /* scale of the scales, f16;  w = d * scale * (q - 32) */
 };
 INGOT_BLOCK_SIZE(ingot_block_q6_K, 210);
+
+/* 256 weights in 292 bytes, 9.125 bits each */
+struct ingot_block_q8_K {
+    uint16_t d[2];       /* scale, f32, low half first: blocks are 2-byte aligned at best */
+    int8_t   qs[256];    /* w = d * q */
+    int16_t  bsums[16];  /* sums of 16 quants */
+};
+INGOT_BLOCK_SIZE(ingot_block_q8_K, 292);
 
 #undef INGOT_BLOCK_SIZE
 #endif
