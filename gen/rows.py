@@ -5,12 +5,13 @@ A row is written family(...) with its axes as lists; rows() expands them.  `arch
 is written for (75, 80, 90).  Numbers that a template uses are named here and computed here; templates do no arithmetic.
 """
 from dataclasses import dataclass, field
+from math import gcd
 
 import books
 from quants import BLOCKS, BY_NAME, FLOATS
 
 # Families in the order of enum ingot_family.  A family's template is templates/<name>.cu.jinja, or the one its rows name.
-FAMILIES = ["dequant", "copy", "quantize", "mmvq", "mmvf", "get_rows", "set_rows", "add", "mul", "rms_norm", "rope",
+FAMILIES = ["dequant", "copy", "quantize", "mmvq", "mmvq_ring", "mmvq_mma", "mmvf", "get_rows", "set_rows", "add", "mul", "rms_norm", "rope",
             "silu", "swiglu", "soft_max", "attn"]
 
 # How a tile is spelled in a symbol, and what number it is in the table.
@@ -85,6 +86,11 @@ def dequant(type, to, threads=256, groups=4):
                     f"and writes {8 * out.bytes} per weight.")
 
 
+def book_bytes(type):
+    """What the code book takes of dynamic shared memory."""
+    return (len(books.BOOKS[type].words) + 3) // 4 * 16 if type in books.BOOKS else 0
+
+
 def quantize(type, threads=128):
     """Items are blocks of 32 activations; 8 lanes take one block."""
     t = BY_NAME[type]
@@ -99,6 +105,35 @@ def mmvq(type, n, rows, min_blocks, threads=256, unit=16):
                warps=threads // 32, values=rows * n, reach=64 * threads, many=512, busy=256, plural="s" * (n > 1),
                cost=f"{unit} rows by {threads} threads, {rows} rows in flight, {n} column{'s' * (n > 1)}; "
                     f"{8 * t.bytes / t.block:g} bits per weight.")
+
+
+def mmvq_ring(type, n, rows, min_blocks=1, threads=512):
+    """Items are rows of w in a slot of a ring, which the launch's plan (src/ops/mmv.c) multiplies; so unit is `rows`."""
+    t = BY_NAME[type]
+    assert rows in (2, 4, 8) and rows * n <= 8, "a set of 8 lanes hands out 8 sums at most"
+    return row("mmvq_ring", type, n, TILE_COLUMNS, arch=90, threads=threads, unit=rows, smem=book_bytes(type), min_blocks=min_blocks,
+               rows=rows, n=n, values=rows * n, log_values=(rows * n).bit_length() - 1, slice=2048 // t.block * t.bytes,
+               plural="s" * (n > 1),
+               cost=f"A ring for each warp, {rows} rows a lane and slot, {n} column{'s' * (n > 1)}; "
+                    f"{8 * t.bytes / t.block:g} bits per weight.")
+
+
+def mmvq_mma(type, depth, threads=512):
+    """Items are rows of w; a tile has 16.  The launch's plan is in src/ops/mmv.c."""
+    t = BY_NAME[type]
+    slab = 256 // t.block * t.bytes
+    pieces = (slab + 16 - gcd(slab, 16) + 15) // 16  # at most: a slab may begin between two pieces
+    return row("mmvq_mma", type, 8, TILE_COLUMNS, threads=threads, unit=depth, smem=book_bytes(type), slab=slab, pieces=pieces,
+               stride=(pieces | 1) * 16, depth=depth, x_word0=X_WORDS.get(type, X_WORDS[None])[0],
+               x_word1=X_WORDS.get(type, X_WORDS[None])[1],
+               cost=f"Tiles of 16 rows x 256 columns on int8 tensor cores, {depth} ahead; {8 * t.bytes / t.block:g} bits per weight.")
+
+
+# Which words of a block of 32 activations lane t of four holds, for the formats that want another order.
+# Formats with slab().
+SLABS = ["q4_0", "q4_K"]
+
+X_WORDS = {None: ("t", "(4 + t)")}
 
 
 def mmvf(type, n, rows, min_blocks, threads=256, unit=16):
@@ -194,6 +229,12 @@ def rows():
                 ("q4_K",                                    (2, 2), (2, 2), (4, 1), (4, 1)),
                 ("q6_K",                                    (2, 2), (1, 2), (2, 1), (1, 1))]
     out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
+
+    # Rows in a slot for n = 1, 2, and tiles that the copies of MMVQ_MMA are ahead.
+    RINGS = [   ("q4_0", (4, 2), 3), ("q4_1", (4, 2), 3), ("q5_0", (4, 2), 3), ("q5_1", (4, 2), 3), ("q8_0", (2, 2), 2),
+                ("q4_K", (4, 2), 3), ("q6_K", (2, 2), 2)]
+    out += [mmvq_ring(type, n, rows)                 for type, slots, _ in RINGS for n, rows in zip((1, 2), slots)]
+    out += [mmvq_mma(type, depth)                    for type, _, depth in RINGS if type in SLABS]
 
     #            type                                    n = 1       2       4       8
     MMVF = [    ("f32",                                     (2, 2), (2, 2), (2, 2), (2, 2)),

@@ -39,7 +39,7 @@ static ingot_status count_push(struct ingot_emitter *em, const struct ingot_comm
         c->gemms++;
     } else {
         c->launches++;
-        c->grid = command->grid;
+        c->grid = command->grid.blocks;
         c->symbol = command->kernel->symbol;
     }
     return em->dry ? INGOT_OK : ingot_run_command(em->ctx, command);

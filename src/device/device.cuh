@@ -34,7 +34,7 @@
     extern "C" __global__ void __launch_bounds__(threads, min_blocks)                              \
         symbol(const __grid_constant__ args_t a)
 
-#define INGOT_DEV static __device__ __forceinline__ /* a helper function of a kernel file */
+#define INGOT_DEV [[maybe_unused]] static __device__ __forceinline__ /* a helper function of a kernel file */
 #define INGOT_UNROLL _Pragma("unroll")              /* stands right before a for statement */
 #define INGOT_ROLLED _Pragma("unroll 1")            /* likewise: a slow path that must not cost registers */
 

@@ -33,6 +33,10 @@ INGOT_DEV void ingot_pdl_launch(void) {
 #endif
 }
 
+/* The number of the calling thread's warp in a one-dimensional block. The compiler knows it to be the same for the whole
+ * warp, so that addresses made of it stay in uniform registers, as bulk copies want them. By the whole warp. */
+INGOT_DEV int warp_index(void) { return __shfl_sync(INGOT_FULL_MASK, (int)threadIdx.x / 32, 0); }
+
 /* ---- reductions over a warp. Every lane gets the result; the order of additions is fixed (xor
  * butterfly, distance 16 first), so results are the same on every lane, run and machine. */
 

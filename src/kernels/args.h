@@ -63,32 +63,49 @@ struct ingot_mmv_add {
  * the experts of a token, c the tokens.  An id outside 0 .. experts-1 reads no weight and gives NaN.
  * Columns beyond the tile are done in further passes (more blocks), so any n works with any tile. */
 struct ingot_mmv_args {
+    /* What a block needs first comes first: arguments arrive by lines of 64 bytes, each a wait when a launch is new. */
+    struct ingot_mmv_shape {      /* of launches that src/ops/mmv.c plans block by block */
+        int32_t flags;            /* INGOT_MMV_ */
+        int32_t blocks;           /* per matrix of dst */
+        int32_t share, rest;      /* m / blocks, m % blocks: a block has share rows, the first `rest` blocks one more */
+        int32_t across;           /* warps along k */
+        int32_t inverse;          /* warp * inverse >> 16 is warp / across */
+        int32_t units;            /* columns of a row, in units of 64 or slabs of 256 */
+        int32_t depth;            /* slots of a warp's ring */
+        int32_t log_width;        /* 1 << log_width lanes share a row: 8, 16 or 32 */
+        int32_t log_slot;         /* a slot holds 1 << log_slot rows of each matrix */
+        int32_t step;             /* rows that the block's slots of one turn hold, of each matrix */
+        int32_t last;             /* bytes of a row's last slice */
+        int32_t stride;           /* bytes between rows in a slot */
+        int32_t stages;           /* where the warps' stages begin in shared memory */
+        int32_t reserved;
+    } shape;
     const void *w;                /* row i of matrix (b, c): w + i*w_nb1 + b*w_nb2 + c*w_nb3 */
-    const void *w2;               /* NULL, or a second matrix of the same strides */
-    int64_t w_nb1, w_nb2, w_nb3;
-    int64_t m, n, k;              /* rows of w, columns of x, depth (a multiple of w's block) */
-    int64_t ne2, ne3;             /* of dst */
-    int64_t x_ne2;                /* of x: ne2, or a divisor of it with ids */
-    int64_t ratio2, ratio3;       /* dst's matrices per w's matrix */
+    int64_t w_nb1;
     struct ingot_arg_q8 q8;       /* MMVQ: column j of (b, c) is q8 column (c*x_ne2 + b mod x_ne2)*n + j */
-    const void *x;                /* MMVF: f32, element stride x_nb0 */
-    int64_t x_nb0, x_nb1, x_nb2, x_nb3;
+    int64_t m, n, k;              /* rows of w, columns of x, depth (a multiple of w's block) */
     float  *dst;                  /* row-contiguous: dst_nb0 is 4 */
     int64_t dst_nb1, dst_nb2, dst_nb3;
     struct ingot_mmv_add add[2];  /* what is added (may be dst itself where there is one matrix) */
+    const void *w2;               /* NULL, or a second matrix of the same strides */
+    int64_t w_nb2, w_nb3;
+    int64_t ne2, ne3;             /* of dst */
+    int64_t x_ne2;                /* of x: ne2, or a divisor of it with ids */
+    int64_t ratio2, ratio3;       /* dst's matrices per w's matrix */
+    const void *x;                /* MMVF: f32, element stride x_nb0 */
+    int64_t x_nb0, x_nb1, x_nb2, x_nb3;
     const int32_t *ids;           /* NULL, or the expert of (b, c) at ids + b*ids_nb0 + c*ids_nb1 (bytes) */
     int64_t ids_nb0, ids_nb1, experts;
     int32_t w_is_constant;        /* 1: nothing on the stream writes w or w2, they may be read early */
     int32_t glu;                  /* two matrices: an ingot_glu_kind */
     float   glu_alpha, glu_limit;
-    struct ingot_mmv_shape {      /* how the block is laid out, for kernels whose launch src/ops/mmv.c plans */
-        int32_t blocks;           /* per matrix of dst */
-        int32_t across;           /* warps along k */
-        int32_t groups;           /* warps along rows */
-        int32_t depth;            /* slots of a warp's ring */
-        int32_t late;             /* 1: let the next launch in only after the wait for the one before */
-        int32_t reserved;
-    } shape;
+};
+enum {
+    INGOT_MMV_EARLY = 1, /* w is constant and known: read it before the wait for the launch before */
+    INGOT_MMV_LATE  = 2, /* let the next launch in only after that wait */
+    INGOT_MMV_PAIR  = 4, /* two matrices and a GLU */
+    INGOT_MMV_ADD   = 8, /* there is something to add */
+    INGOT_MMV_MANY  = 16 /* more than one matrix of dst, or chosen by ids */
 };
 
 /* GET_ROWS type -> f32.  dst [k, n, b, c], ids i32 [n, b, c]. */

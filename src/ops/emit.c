@@ -100,23 +100,29 @@ static const char *describe_call(const struct ingot_call *call, char text[128]) 
     return text;
 }
 
-ingot_status ingot_emit_kernel(struct ingot_emitter *em, const struct ingot_kernel *kernel, int64_t items,
-                               int64_t groups, const void *args, size_t bytes) {
-    struct ingot_command command = {.kind = INGOT_COMMAND_KERNEL, .kernel = kernel};
-    int64_t unit = kernel->unit > 0 ? kernel->unit : 1;
-    int64_t blocks = items / unit + (items % unit != 0);
+ingot_status ingot_emit_grid(struct ingot_emitter *em, const struct ingot_kernel *kernel, struct ingot_grid grid,
+                             const void *args, size_t bytes) {
+    struct ingot_command command = {.kind = INGOT_COMMAND_KERNEL, .kernel = kernel, .grid = grid};
     char text[128];
 
     assert(bytes <= INGOT_MAX_ARGS);
-    if (blocks == 0 || groups == 0) return INGOT_OK;
-    if (blocks > INT32_MAX / groups)
-        return ingot_fail(em->ctx, INGOT_ERR_UNSUPPORTED, "%s: %s needs %lld x %lld blocks, expected 2^31-1 at most",
-                          describe_call(em->call, text), kernel->symbol, (long long)blocks, (long long)groups);
-    command.grid = blocks * groups;
+    if (grid.blocks > INT32_MAX)
+        return ingot_fail(em->ctx, INGOT_ERR_UNSUPPORTED, "%s: %s needs more than 2^31-1 blocks",
+                          describe_call(em->call, text), kernel->symbol);
     memcpy(command.u.args, args, bytes);
     if (!em->dry && em->ctx->log != NULL)
-        ingot_log_choice(em->ctx, describe_call(em->call, text), kernel, command.grid);
+        ingot_log_choice(em->ctx, describe_call(em->call, text), kernel, grid.blocks);
     return em->push(em, &command);
+}
+
+ingot_status ingot_emit_kernel(struct ingot_emitter *em, const struct ingot_kernel *kernel, int64_t items,
+                               int64_t groups, const void *args, size_t bytes) {
+    int64_t unit = kernel->unit > 0 ? kernel->unit : 1;
+    int64_t blocks = items / unit + (items % unit != 0);
+
+    if (blocks == 0 || groups == 0) return INGOT_OK;
+    blocks = blocks > INT32_MAX / groups ? INT64_MAX : blocks * groups;
+    return ingot_emit_grid(em, kernel, (struct ingot_grid){.blocks = blocks}, args, bytes);
 }
 
 ingot_status ingot_emit_gemm(struct ingot_emitter *em, const struct ingot_gemm *gemm) {

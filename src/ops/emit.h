@@ -21,6 +21,9 @@ ingot_status ingot_no_kernel(struct ingot_emitter *em, enum ingot_family family,
  * comments on the families in gen/rows.py say. */
 ingot_status ingot_emit_kernel(struct ingot_emitter *em, const struct ingot_kernel *kernel, int64_t items,
                                int64_t groups, const void *args, size_t bytes);
+/* Pushes a launch whose grid is known, and logs it.  More blocks than CUDA allows are INGOT_ERR_UNSUPPORTED. */
+ingot_status ingot_emit_grid(struct ingot_emitter *em, const struct ingot_kernel *kernel, struct ingot_grid grid,
+                             const void *args, size_t bytes);
 ingot_status ingot_emit_gemm(struct ingot_emitter *em, const struct ingot_gemm *gemm);
 
 /* dst = src, element by element in ne order: COPY between plain types, DEQUANT from a block format. */

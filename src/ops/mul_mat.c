@@ -8,11 +8,9 @@
  * With prec F32 a block format is decoded to f32 first, and the GEMM is one of f32.  Conversions that change nothing
  * are left out.  Which path is taken depends on types, shapes and strides alone, never on pointers: a plan made without
  * data must ask for the scratch that the run needs. */
-#include "emit.h"
+#include "mmv.h"
 
 enum path { PATH_NONE, PATH_MMVQ, PATH_MMVF, PATH_GEMM };
-
-enum { MMV_COLUMNS = 8 }; /* up to so many columns MMV reads the weights once; beyond, a GEMM is faster */
 
 /* What is multiplied after dimensions are folded: A repeated over dimension 2 or 3 of B is one matrix with more columns
  * whenever those lie one stride apart. */
@@ -76,16 +74,6 @@ static int64_t shared_columns(const struct ingot_call *call, bool staged) {
 
 /* ---- Choosing. */
 
-/* The smallest tile that holds n columns, else the largest there is. */
-static const struct ingot_kernel *find_mmv(const ingot_context *ctx, enum ingot_family family, ingot_type type,
-                                           int64_t n) {
-    const struct ingot_kernel *kernel = NULL;
-
-    for (int64_t tile = n < MMV_COLUMNS ? n : MMV_COLUMNS; tile >= 1 && kernel == NULL; tile--)
-        kernel = ingot_find(ctx->table, family, type, tile);
-    return kernel;
-}
-
 static bool rows_are_dense(const ingot_tensor *t) {
     return t->ne[0] <= 1 || t->nb[0] == ingot_type_size(t->type);
 }
@@ -143,7 +131,7 @@ static bool gemm_works(ingot_context *ctx, const struct ingot_call *call, ingot_
 }
 
 static bool mmvq_works(const ingot_context *ctx, const struct ingot_call *call) {
-    return find_mmv(ctx, INGOT_FAMILY_MMVQ, call->src[0]->type, MMV_COLUMNS) != NULL &&
+    return ingot_mmv_kernel(ctx, INGOT_FAMILY_MMVQ, call->src[0]->type, INGOT_MMV_COLUMNS) != NULL &&
            (call->have_q8_in || ingot_find_exact(ctx->table, INGOT_FAMILY_QUANTIZE, call->src[1]->type, 0) != NULL);
 }
 
@@ -151,7 +139,7 @@ static struct choice choose(ingot_context *ctx, const struct ingot_call *call) {
     const ingot_tensor *a = call->src[0];
     struct choice c = {PATH_NONE, a->type, !fits_gemm(call->dst)};
     bool exact = call->params.params.mul_mat.prec == INGOT_PREC_F32;
-    bool few = shared_columns(call, c.staged) <= MMV_COLUMNS;
+    bool few = shared_columns(call, c.staged) <= INGOT_MMV_COLUMNS;
 
     if (ingot_is_block_type(a->type)) {
         bool mmvq = !exact && mmvq_works(ctx, call);
@@ -175,7 +163,7 @@ static struct choice choose(ingot_context *ctx, const struct ingot_call *call) {
     if (!few && gemm_works(ctx, call, gemm_type, c.staged)) {
         c.path = PATH_GEMM;
         c.type = gemm_type;
-    } else if (find_mmv(ctx, INGOT_FAMILY_MMVF, c.type, MMV_COLUMNS) != NULL) {
+    } else if (ingot_mmv_kernel(ctx, INGOT_FAMILY_MMVF, c.type, INGOT_MMV_COLUMNS) != NULL) {
         c.path = PATH_MMVF;
     }
     return c;
@@ -210,6 +198,7 @@ static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum i
     const struct ingot_call *call = em->call;
     bool floats = family == INGOT_FAMILY_MMVF;
     const struct ingot_kernel *kernel;
+    struct ingot_grid grid = {0};
     struct ingot_mmv_args args = {.w = p->a.data,
                                   .w_nb1 = (int64_t)p->a.nb[1],
                                   .w_nb2 = (int64_t)p->a.nb[2],
@@ -241,9 +230,8 @@ static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum i
                                              (int64_t)p->add.nb[3]};
     }
     args.w_is_constant = call->constant_weight && p->a.data == call->src[0]->data;
-    kernel = find_mmv(em->ctx, family, p->a.type, args.n);
-    int64_t passes = args.n / kernel->tile + (args.n % kernel->tile != 0);
-    return ingot_emit_kernel(em, kernel, args.m, passes * args.ne2 * args.ne3, &args, sizeof args);
+    kernel = ingot_mmv_plan(em->ctx, family, p->a.type, &args, &grid);
+    return ingot_emit_grid(em, kernel, grid, &args, sizeof args);
 }
 
 static ingot_status emit_mmvq(struct ingot_emitter *em, struct product *p) {
@@ -330,7 +318,7 @@ static ingot_status no_path(struct ingot_emitter *em, const struct ingot_call *c
     bool exact = call->params.params.mul_mat.prec == INGOT_PREC_F32;
 
     if (!ingot_is_block_type(type)) return ingot_no_kernel(em, INGOT_FAMILY_MMVF, type, 1);
-    if (find_mmv(em->ctx, INGOT_FAMILY_MMVQ, type, 1) == NULL && !exact)
+    if (ingot_mmv_kernel(em->ctx, INGOT_FAMILY_MMVQ, type, 1) == NULL && !exact)
         return ingot_no_kernel(em, INGOT_FAMILY_MMVQ, type, 1);
     if (!exact) return ingot_no_kernel(em, INGOT_FAMILY_QUANTIZE, call->src[1]->type, 0);
     if (ingot_find_copy(em->ctx, type, INGOT_TYPE_F32) == NULL)

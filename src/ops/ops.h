@@ -30,7 +30,7 @@ struct ingot_call {
 struct ingot_command {
     enum { INGOT_COMMAND_KERNEL, INGOT_COMMAND_GEMM } kind;
     const struct ingot_kernel *kernel;
-    int64_t                    grid;
+    struct ingot_grid          grid;
     union {
         unsigned char     args[INGOT_MAX_ARGS];
         struct ingot_gemm gemm;

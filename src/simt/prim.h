@@ -41,6 +41,8 @@ struct simt_fragments {
 static inline void ingot_pdl_wait(void) {}
 static inline void ingot_pdl_launch(void) {}
 
+static inline int warp_index(void) { return (int)threadIdx.x / 32; }
+
 /* ---- reductions --------------------------------------------------------------------------------- */
 
 SIMT_INLINE float simt_group_reduce(float v, int width, simt_collective_fn fn, const char *what, const char *file, int line) {
