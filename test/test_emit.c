@@ -110,8 +110,8 @@ static void results_rounded_on_the_way(void **state) {
                       *mul = random_new(F32, k, 1, 1, 1);
         struct tensor *halves = random_new(F32, 2 * k, 3, 1, 1);
         struct ingot_call norm = {.op = INGOT_OP_RMS_NORM, .src = {&x->t}},
-                          glu = {.op = INGOT_OP_SWIGLU, .src = {&x->t, &up->t}};
-        struct ingot_call split = {.op = INGOT_OP_SWIGLU, .src = {&halves->t}};
+                          glu = {.op = INGOT_OP_GLU, .src = {&x->t, &up->t}};
+        struct ingot_call split = {.op = INGOT_OP_GLU, .src = {&halves->t}};
         check_q8_out(norm, k, 5, 2, 3);
         norm.mul = &mul->t;
         check_q8_out(norm, k, 5, 2, 3);

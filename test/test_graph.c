@@ -33,8 +33,8 @@ static void graph_shapes(void **state) {
     check_tensor(ingot_rms_norm(g, f, 0), INGOT_TYPE_F32, 64, 3, 2, 1);
     check_tensor(ingot_rope(g, h, pos, NULL, &rope), INGOT_TYPE_F16, 64, 3, 2, 1);
     check_tensor(ingot_silu(g, h), INGOT_TYPE_F16, 64, 3, 2, 1);
-    check_tensor(ingot_swiglu(g, f, NULL), INGOT_TYPE_F32, 32, 3, 2, 1);
-    check_tensor(ingot_swiglu(g, f, f), INGOT_TYPE_F32, 64, 3, 2, 1);
+    check_tensor(ingot_glu(g, f, NULL, &swiglu), INGOT_TYPE_F32, 32, 3, 2, 1);
+    check_tensor(ingot_glu(g, f, f, &swiglu), INGOT_TYPE_F32, 64, 3, 2, 1);
     check_tensor(ingot_soft_max(g, f, NULL, 1), INGOT_TYPE_F32, 64, 3, 2, 1);
     check_tensor(ingot_mul_mat(g, w, f, INGOT_PREC_F32), INGOT_TYPE_F32, 10, 3, 2, 1);
     check_tensor(ingot_attention(g, q, k, k, NULL, &attention), INGOT_TYPE_F32, 32, 4, 5, 3);
@@ -90,7 +90,7 @@ static void misuse(int number, ingot_graph *g, ingot_tensor *stranger) {
         ingot_silu(g, ids);
         break;
     case 10:
-        ingot_swiglu(g, f, s);
+        ingot_glu(g, f, s, &swiglu);
         break;
     case 11:
         ingot_soft_max(g, f, ids, 1);
@@ -160,7 +160,7 @@ static void misuse(int number, ingot_graph *g, ingot_tensor *stranger) {
 static void graph_misuse(void **state) {
     static const char *const names[] = {
         "get_rows", "set_rows", "cpy",     "cpy",       "cpy",       "add",  "mul",  "rms_norm", "rope",    "silu",
-        "swiglu",   "soft_max", "mul_mat", "attention", "attention", "view", "view", "reshape",  "reshape", "permute",
+        "glu",      "soft_max", "mul_mat", "attention", "attention", "view", "view", "reshape",  "reshape", "permute",
         "permute",  "leaf",     "weight",  "leaf",      "leaf",      "silu", "add",  "weight",   "output",  "view"};
     struct rig *r = rig_open(true, true);
     ingot_graph *other = NULL;

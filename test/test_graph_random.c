@@ -63,11 +63,13 @@ static void keep(struct play *p, struct val v) {
 
 /* ---- nodes */
 
+static const ingot_glu_params swiglu = {.kind = INGOT_GLU_SWIGLU};
+
 static struct val two(struct play *p, ingot_op op, struct val a, struct val b) {
     ingot_tensor *g = op == INGOT_OP_ADD   ? ingot_add(p->g, a.g, b.g)
                       : op == INGOT_OP_MUL ? ingot_mul(p->g, a.g, b.g)
-                                           : ingot_swiglu(p->g, a.g, b.g);
-    return made(p, g, (ingot_node){.op = op, .src = {&a.e, &b.e}});
+                                           : ingot_glu(p->g, a.g, b.g, &swiglu);
+    return made(p, g, (ingot_node){.op = op, .src = {&a.e, &b.e}, .params.glu = swiglu});
 }
 
 static struct val norm(struct play *p, struct val a) {
@@ -136,7 +138,8 @@ static struct val transposed(struct play *p, struct val a) {
 
 static struct val narrow(struct play *p, struct val a) {
     struct val wide = product(p, p->wq2, a);
-    return made(p, ingot_swiglu(p->g, wide.g, NULL), (ingot_node){.op = INGOT_OP_SWIGLU, .src = {&wide.e}});
+    return made(p, ingot_glu(p->g, wide.g, NULL, &swiglu),
+                (ingot_node){.op = INGOT_OP_GLU, .src = {&wide.e}, .params.glu = swiglu});
 }
 
 static void simple_node(struct play *p) {
@@ -146,7 +149,7 @@ static void simple_node(struct play *p) {
         keep(p, two(p, INGOT_OP_ADD, a, b));
         break;
     case 1:
-        keep(p, two(p, INGOT_OP_SWIGLU, a, b));
+        keep(p, two(p, INGOT_OP_GLU, a, b));
         break;
     case 2:
         keep(p, made(p, ingot_silu(p->g, a.g), (ingot_node){.op = INGOT_OP_SILU, .src = {&a.e}}));
@@ -193,7 +196,7 @@ static void fusible_nodes(struct play *p) {
         c = narrow(p, a);
         break;
     default:
-        c = two(p, INGOT_OP_SWIGLU, a, b);
+        c = two(p, INGOT_OP_GLU, a, b);
         break;
     }
     if (rig_below(p->r, 5) == 0) keep(p, c);

@@ -19,8 +19,9 @@ static ingot_tensor direct_product(struct rig *r, const ingot_tensor *w, const i
 }
 
 static ingot_tensor direct_two(struct rig *r, ingot_op op, const ingot_tensor *a, const ingot_tensor *b) {
-    return step_to(r, (ingot_node){.op = op, .src = {a, b}, .params.rms_norm = {1e-5f}}, INGOT_TYPE_F32,
-                   op == INGOT_OP_SWIGLU ? a->ne[0] / 2 : a->ne[0], a->ne[1], 1);
+    ingot_node node = {.op = op, .src = {a, b}, .params.rms_norm = {1e-5f}};
+    if (op == INGOT_OP_GLU) node.params.glu = swiglu;
+    return step_to(r, node, INGOT_TYPE_F32, op == INGOT_OP_GLU ? a->ne[0] / 2 : a->ne[0], a->ne[1], 1);
 }
 
 /* What layer_build describes, by direct calls; updates the same cache. */
@@ -45,7 +46,7 @@ static ingot_tensor layer_direct(struct rig *r, const struct layer *l) {
     ingot_tensor x = direct_two(r, INGOT_OP_ADD, &l->x, &a);
     h = direct_two(r, INGOT_OP_RMS_NORM, &x, NULL);
     h = direct_product(r, &l->up, &h);
-    h = direct_two(r, INGOT_OP_SWIGLU, &h, NULL);
+    h = direct_two(r, INGOT_OP_GLU, &h, NULL);
     h = direct_product(r, &l->down, &h);
     return direct_two(r, INGOT_OP_ADD, &h, &x);
 }

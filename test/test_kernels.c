@@ -382,16 +382,18 @@ static void drive_silu(const struct ingot_kernel *row) {
         }
 }
 
-static void drive_swiglu(const struct ingot_kernel *row) {
+static void drive_glu(const struct ingot_kernel *row) {
+    int kind = 0;
     const int64_t n[] = {1, 7, 32, 33, 64, 1536};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
     const ingot_type type = (ingot_type)row->type;
     for (size_t i = 0; i < COUNT(n); i++)
         for (size_t l = 0; l < 4; l++)
             for (int split = 0; split < 2; split++) {
-                struct op_case c = {.op = INGOT_OP_SWIGLU,
+                struct op_case c = {.op = INGOT_OP_GLU,
                                     .src = {filled(type, split ? 2 * n[i] : n[i], 3, 2, 2, how[l])}};
                 if (!split) c.src[1] = filled(type, n[i], 3, 2, 2, how[(l + 1) % 4]);
+                c.node.params.glu = (ingot_glu_params){(ingot_glu_kind)(kind++ % 6), 1.702f, 1.5f};
                 c.dst = tensor_new(type, n[i], 3, 2, 2, how[(l + i) % 4]);
                 check_row(&c, F32_SUMS);
                 if (type == INGOT_TYPE_F32 && n[i] % 32 == 0) {
@@ -620,7 +622,7 @@ static driver *const drivers[INGOT_FAMILY_COUNT] = {
     [INGOT_FAMILY_SET_ROWS] = drive_set_rows, [INGOT_FAMILY_ADD] = drive_binary,
     [INGOT_FAMILY_MUL] = drive_binary,        [INGOT_FAMILY_RMS_NORM] = drive_rms_norm,
     [INGOT_FAMILY_ROPE] = drive_rope,         [INGOT_FAMILY_SILU] = drive_silu,
-    [INGOT_FAMILY_SWIGLU] = drive_swiglu,     [INGOT_FAMILY_SOFT_MAX] = drive_soft_max,
+    [INGOT_FAMILY_GLU] = drive_glu,           [INGOT_FAMILY_SOFT_MAX] = drive_soft_max,
     [INGOT_FAMILY_ATTN] = drive_attention,
 };
 

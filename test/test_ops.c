@@ -521,7 +521,7 @@ static void rope_many_rows(void **state) {
     case_check(&c, F32_SUMS);
 }
 
-/* ================================================= Silu, swiglu =================================================== */
+/* ===================================================== Silu ====================================================== */
 
 static void silu_all(void **state) {
     (void)state;
@@ -542,25 +542,6 @@ static void silu_all(void **state) {
     struct op_case c = op2(INGOT_OP_SILU, tensor_new(INGOT_TYPE_F32, 1, 70000, 2, 1, NULL),
                            random_new(INGOT_TYPE_F32, 1, 70000, 2, 1, GAPPED), NULL);
     case_check(&c, F32_SUMS);
-}
-
-static void swiglu_all(void **state) {
-    (void)state;
-    const int64_t n[] = {1, 31, 64, 257};
-    for (size_t t = 0; t < COUNT(floats); t++)
-        for (size_t i = 0; i < COUNT(n); i++)
-            for (size_t l = 0; l < COUNT(layouts); l++)
-                for (int form = 0; form < 4; form++) { /* two sources; in place on gate, on up; split */
-                    struct tensor *gate = new (floats[t], form == 3 ? 2 * n[i] : n[i], 3, 2, 2, l), *up = NULL;
-                    tensor_fill_random(gate, -8.0, 8.0);
-                    if (form < 3) up = random_new(floats[t], n[i], 3, 2, 2, form == 2 ? l : (l + 1) % COUNT(layouts));
-                    struct tensor *dst = form == 1   ? gate
-                                         : form == 2 ? up
-                                                     : new (floats[t], n[i], 3, 2, 2, (l + i) % COUNT(layouts));
-                    struct op_case c = op2(INGOT_OP_SWIGLU, dst, gate, up);
-                    case_check(&c, F32_SUMS);
-                    check_release();
-                }
 }
 
 /* =================================================== Soft max ===================================================== */
@@ -1085,7 +1066,7 @@ static void empty_tensors(void **state) {
         {.op = INGOT_OP_RMS_NORM, .dst = t(F, 32, 0, 1, 1, NULL), .src = {t(F, 32, 0, 1, 1, NULL)}},
         {.op = INGOT_OP_ROPE, .dst = t(F, 32, 2, 0, 1, NULL), .src = {t(F, 32, 2, 0, 1, NULL), t(I, 0, 1, 1, 1, NULL)}},
         {.op = INGOT_OP_SILU, .dst = t(F, 0, 1, 1, 1, NULL), .src = {t(F, 0, 1, 1, 1, NULL)}},
-        {.op = INGOT_OP_SWIGLU, .dst = t(F, 4, 0, 1, 1, NULL), .src = {t(F, 8, 0, 1, 1, NULL)}},
+        {.op = INGOT_OP_GLU, .dst = t(F, 4, 0, 1, 1, NULL), .src = {t(F, 8, 0, 1, 1, NULL)}},
         {.op = INGOT_OP_SOFT_MAX, .dst = t(F, 4, 4, 0, 1, NULL), .src = {t(F, 4, 4, 0, 1, NULL)}},
         {.op = INGOT_OP_MUL_MAT,
          .dst = t(F, 4, 0, 1, 1, NULL),
@@ -1171,7 +1152,6 @@ int main(void) {
         CHECK_TEST(rope_slice_R42),
         CHECK_TEST(rope_many_rows),
         CHECK_TEST(silu_all),
-        CHECK_TEST(swiglu_all),
         CHECK_TEST(soft_max_shapes),
         CHECK_TEST(soft_max_range),
         CHECK_TEST(mul_mat_types),

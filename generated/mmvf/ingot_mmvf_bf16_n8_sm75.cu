@@ -3,6 +3,7 @@
 // Template: templates/mmvf.cu.jinja + templates/quant/bf16.jinja + templates/quant/f32.jinja      Row: mmvf bf16 n8 sm75
 // 16 rows by 256 threads, 2 rows in flight, 8 columns; 16 bits per weight.  Checked by: make test K=ingot_mmvf_bf16_n8_sm75
 #include "src/device/device.cuh"
+#include "src/device/mmv.cuh"
 #include "src/kernels/args.h"
 
 // Eight weights as they lie in memory.
@@ -35,17 +36,6 @@ INGOT_DEV void raw8_decode(float (&y)[8], const struct raw8 &w) {
         y[2 * i] = __uint_as_float(w.w[i] << 16);
         y[2 * i + 1] = __uint_as_float(w.w[i] & 0xffff0000u);
     }
-}
-
-// dst(i, j) = y + what is added, unless the row or the column is past the end.
-INGOT_DEV void put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
-    if (i >= a.m || j >= a.n) return;
-    INGOT_UNROLL
-    for (int t = 0; t < 2; t++) {
-        const struct ingot_mmv_add &add = a.add[t];
-        if (add.data) y += *(const float *)((const uint8_t *)(add.data + i) + j * add.nb1 + i2 * add.nb2 + i3 * add.nb3);
-    }
-    *(float *)((uint8_t *)(a.dst + i) + j * a.dst_nb1 + i2 * a.dst_nb2 + i3 * a.dst_nb3) = y;
 }
 
 // The first `count` (1..8) of 8 f32 elements `stride` bytes apart; the rest become 0.
@@ -87,8 +77,14 @@ INGOT_GLOBAL(ingot_mmvf_bf16_n8_sm75, 256, 2, ingot_mmv_args) {
     const int64_t row0 = (int64_t)(blockIdx.x - outer * row_blocks) * 16;
     const int64_t col0 = (int64_t)(outer - matrix * passes) * 8;
     const uint32_t i3 = matrix / (uint32_t)a.ne2, i2 = matrix - i3 * (uint32_t)a.ne2;
-    const uint8_t *w0 = (const uint8_t *)a.w + i2 / (uint32_t)a.ratio2 * a.w_nb2 + i3 / (uint32_t)a.ratio3 * a.w_nb3;
-    const uint8_t *x0 = (const uint8_t *)a.x + i2 * a.x_nb2 + i3 * a.x_nb3;
+    const int64_t offset = mmv_matrix(a, i2, i3);
+    if (offset < 0) { // an id that chooses no matrix
+        if (threadIdx.x < 16 * 8)
+            mmv_put(a, row0 + threadIdx.x / 8, col0 + threadIdx.x % 8, i2, i3, __int_as_float(0x7fffffff));
+        return;
+    }
+    const uint8_t *w0 = (const uint8_t *)a.w + offset;
+    const uint8_t *x0 = (const uint8_t *)a.x + mmv_x_matrix(a, i2) * a.x_nb2 + i3 * a.x_nb3;
 
     // Which part of a row, and which rows of the block.
     const int64_t groups = (a.k + 7) / 8;
@@ -143,7 +139,7 @@ INGOT_GLOBAL(ingot_mmvf_bf16_n8_sm75, 256, 2, ingot_mmv_args) {
         const float y = group_sum_each(sum, width);
         const int share = width / 16, v = lane % width / share, i = r + v / 8, c = v % 8;
         if (lane % share == 0 && i < 16) {
-            if (across == 1) put(a, row0 + i, col0 + c, i2, i3, y);
+            if (across == 1) mmv_put(a, row0 + i, col0 + c, i2, i3, y);
             else part[warp % across][i * 8 + c] = y;
         }
     }
@@ -152,6 +148,6 @@ INGOT_GLOBAL(ingot_mmvf_bf16_n8_sm75, 256, 2, ingot_mmv_args) {
     if (threadIdx.x < 16 * 8) {
         float y = part[0][threadIdx.x];
         for (int s = 1; s < across; s++) y += part[s][threadIdx.x];
-        put(a, row0 + threadIdx.x / 8, col0 + threadIdx.x % 8, i2, i3, y);
+        mmv_put(a, row0 + threadIdx.x / 8, col0 + threadIdx.x % 8, i2, i3, y);
     }
 }

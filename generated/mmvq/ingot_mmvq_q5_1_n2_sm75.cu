@@ -3,6 +3,7 @@
 // Template: templates/mmvq.cu.jinja + templates/quant/q5_1.jinja      Row: mmvq q5_1 n2 sm75
 // 16 rows by 256 threads, 4 rows in flight, 2 columns; 6 bits per weight.  Checked by: make test K=ingot_mmvq_q5_1_n2_sm75
 #include "src/device/device.cuh"
+#include "src/device/mmv.cuh"
 #include "src/kernels/args.h"
 #include "src/device/no_book.cuh"
 
@@ -88,17 +89,6 @@ INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, co
     return acc;
 }
 
-// dst(i, j) = y + what is added, unless the row or the column is past the end.
-INGOT_DEV void put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
-    if (i >= a.m || j >= a.n) return;
-    INGOT_UNROLL
-    for (int t = 0; t < 2; t++) {
-        const struct ingot_mmv_add &add = a.add[t];
-        if (add.data) y += *(const float *)((const uint8_t *)(add.data + i) + j * add.nb1 + i2 * add.nb2 + i3 * add.nb3);
-    }
-    *(float *)((uint8_t *)(a.dst + i) + j * a.dst_nb1 + i2 * a.dst_nb2 + i3 * a.dst_nb3) = y;
-}
-
 // Unit u of 4 rows from `row` on; rows past `last` repeat it, and no one stores their sums.  The general way is a loop,
 // which keeps the code small: a decoder runs a dozen kernels in turn, and each is fetched again.
 INGOT_DEV void load_rows(struct unit (&w)[4], const uint8_t *matrix, int64_t nb1, int64_t row, int64_t last, int u,
@@ -140,7 +130,14 @@ INGOT_GLOBAL(ingot_mmvq_q5_1_n2_sm75, 256, 2, ingot_mmv_args) {
     const int64_t row0 = (int64_t)row_block * 16;
     const int64_t col0 = (int64_t)(outer - matrix * passes) * 2;
     const uint32_t i3 = matrix / (uint32_t)a.ne2, i2 = matrix - i3 * (uint32_t)a.ne2;
-    const uint8_t *w0 = (const uint8_t *)a.w + i2 / (uint32_t)a.ratio2 * a.w_nb2 + i3 / (uint32_t)a.ratio3 * a.w_nb3;
+    const int64_t offset = mmv_matrix(a, i2, i3);
+    if (offset < 0) { // an id that chooses no matrix
+        if (threadIdx.x < 16 * 2)
+            mmv_put(a, row0 + threadIdx.x / 2, col0 + threadIdx.x % 2, i2, i3, __int_as_float(0x7fffffff));
+        return;
+    }
+    const uint8_t *w0 = (const uint8_t *)a.w + offset;
+    const int64_t x0 = ((int64_t)i3 * a.x_ne2 + mmv_x_matrix(a, i2)) * a.n; // its first column
 
     // Which part of a row, and which rows of the block.
     const int units = (int)((a.k + 63) / 64);
@@ -162,7 +159,8 @@ INGOT_GLOBAL(ingot_mmvq_q5_1_n2_sm75, 256, 2, ingot_mmv_args) {
     if (across == 1 && warp * sets * 4 >= rows) return; // more warps than rows; no barrier follows
     const bool aligned = (((uintptr_t)a.w | (uint64_t)(a.w_nb1 | a.w_nb2 | a.w_nb3)) & (16 - 1)) == 0;
 
-    for (int base = 0; base < units; base += across * width) {
+    int base = 0;
+    do { // once at least: with k = 0 there are sums of nothing to store
         const int u = base + warp % across * 32 + lane % width;
         const bool mine = u < units && r_first < rows;
         const bool half = (int64_t)u * 64 + 32 == a.k; // the row ends in the middle of this unit
@@ -183,7 +181,7 @@ INGOT_GLOBAL(ingot_mmvq_q5_1_n2_sm75, 256, 2, ingot_mmv_args) {
                 if (!mine) continue;
                 INGOT_UNROLL
                 for (int c = 0; c < 2; c++) {
-                    const int64_t column = matrix * a.n + (col0 + c < a.n ? col0 + c : a.n - 1);
+                    const int64_t column = x0 + (col0 + c < a.n ? col0 + c : a.n - 1);
                     unit_x_load(x[c], a.q8.qs + column * a.k, a.q8.scales + column * (a.k / 32), u, half);
                 }
                 continue;
@@ -193,16 +191,17 @@ INGOT_GLOBAL(ingot_mmvq_q5_1_n2_sm75, 256, 2, ingot_mmv_args) {
             const float y = group_sum_each(sum, width);
             const int share = width / 8, v = lane % width / share, i = r + v / 2, c = v % 2;
             if (lane % share == 0 && i < rows) {
-                if (across == 1) put(a, row0 + i, col0 + c, i2, i3, y);
+                if (across == 1) mmv_put(a, row0 + i, col0 + c, i2, i3, y);
                 else part[warp % across][i * 2 + c] = base ? part[warp % across][i * 2 + c] + y : y;
             }
         }
-    }
+        base += across * width;
+    } while (base < units);
     if (across == 1) return;
     __syncthreads();
     if (threadIdx.x < 16 * 2) {
         float y = part[0][threadIdx.x];
         for (int s = 1; s < across; s++) y += part[s][threadIdx.x];
-        put(a, row0 + threadIdx.x / 2, col0 + threadIdx.x % 2, i2, i3, y);
+        mmv_put(a, row0 + threadIdx.x / 2, col0 + threadIdx.x % 2, i2, i3, y);
     }
 }

@@ -172,7 +172,7 @@ void ingot_fuse(struct ingot_planner *p) {
 
 /* ---- activations rounded to q8 */
 
-static const int rounds[] = {INGOT_OP_RMS_NORM, INGOT_OP_SWIGLU, INGOT_OP_ATTENTION};
+static const int rounds[] = {INGOT_OP_RMS_NORM, INGOT_OP_GLU, INGOT_OP_ATTENTION};
 
 /* q8 lies in the order of elements with a scale for each 32, so a contiguous tensor reshaped to other columns has the
  * same bytes as long as no block of 32 runs across a column. */
@@ -264,7 +264,7 @@ ingot_status ingot_share_q8(struct ingot_planner *p) {
         const struct ingot_call *call = &old[i].call;
         place = p->step_count;
         p->steps[place] = old[i];
-        if (call->op == INGOT_OP_MUL_MAT && ingot_mul_mat_wants_q8(p->ctx, call)) st = take_q8(p, place, &place);
+        if ((call->op == INGOT_OP_MUL_MAT || call->op == INGOT_OP_MUL_MAT_ID) && ingot_mul_mat_wants_q8(p->ctx, call)) st = take_q8(p, place, &place);
         struct ingot_value *base = call->dst ? ingot_value_of(call->dst)->base : NULL;
         if (base && base->origin == INGOT_ORIGIN_NODE && base->producer < 0) base->producer = place;
         p->step_count = place + 1;

@@ -199,7 +199,7 @@ static ingot_status check_relations(ingot_context *ctx, const struct ingot_call 
 /* Rounding to q8 works on whole blocks of 32; ops that do it on the way do it from f32. */
 static ingot_status check_q8_out(ingot_context *ctx, const struct ingot_call *call) {
     const ingot_tensor *t = call->dst != NULL ? call->dst : call->src[0];
-    bool split = call->op == INGOT_OP_SWIGLU && call->dst == NULL && call->src[1] == NULL;
+    bool split = call->op == INGOT_OP_GLU && call->dst == NULL && call->src[1] == NULL;
     int64_t k = split ? t->ne[0] / 2 : t->ne[0];
     char a[96];
 

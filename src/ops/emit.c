@@ -13,9 +13,9 @@ static ingot_emit_fn *const emit_fns[INGOT_OP_INTERNAL_COUNT] = {
     [INGOT_OP_CPY] = ingot_emit_cpy,           [INGOT_OP_ADD] = ingot_emit_binary,
     [INGOT_OP_MUL] = ingot_emit_binary,        [INGOT_OP_RMS_NORM] = ingot_emit_rms_norm,
     [INGOT_OP_ROPE] = ingot_emit_rope,         [INGOT_OP_SILU] = ingot_emit_silu,
-    [INGOT_OP_SWIGLU] = ingot_emit_swiglu,     [INGOT_OP_SOFT_MAX] = ingot_emit_soft_max,
-    [INGOT_OP_MUL_MAT] = ingot_emit_mul_mat,   [INGOT_OP_ATTENTION] = ingot_emit_attention,
-    [INGOT_OP_QUANTIZE] = ingot_emit_quantize,
+    [INGOT_OP_GLU] = ingot_emit_glu,           [INGOT_OP_SOFT_MAX] = ingot_emit_soft_max,
+    [INGOT_OP_MUL_MAT] = ingot_emit_mul_mat,   [INGOT_OP_MUL_MAT_ID] = ingot_emit_mul_mat,
+    [INGOT_OP_ATTENTION] = ingot_emit_attention, [INGOT_OP_QUANTIZE] = ingot_emit_quantize,
 };
 
 /* Nothing to compute: an empty result, or (set_rows) no rows to write. */
@@ -93,8 +93,8 @@ static const char *describe_call(const struct ingot_call *call, char text[128]) 
     const ingot_tensor *a = call->src[0], *t = call->dst != NULL ? call->dst : a;
     char shape[96];
 
-    if (call->op == INGOT_OP_MUL_MAT)
-        snprintf(text, 128, "mul_mat %s m=%lld n=%lld k=%lld", ingot_type_name(a->type), (long long)a->ne[1],
+    if (call->op == INGOT_OP_MUL_MAT || call->op == INGOT_OP_MUL_MAT_ID)
+        snprintf(text, 128, "%s %s m=%lld n=%lld k=%lld", ingot_call_name(call->op), ingot_type_name(a->type), (long long)a->ne[1],
                  (long long)ingot_rows(t), (long long)a->ne[0]);
     else snprintf(text, 128, "%s %s", ingot_call_name(call->op), ingot_describe(t, shape));
     return text;

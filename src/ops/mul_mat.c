@@ -5,6 +5,9 @@
  *   block format  B to q8, MMVQ                      A and B to f16, GEMM
  *   f32 f16 bf16  B to f32, MMVF                     B to A's type, GEMM
  *
+ * MUL_MAT_ID is the left column, whatever the number of tokens: dst's matrices are pairs of an expert and a token, of one
+ * column each, and the kernel looks the expert's matrix up.
+ *
  * With prec F32 a block format is decoded to f32 first, and the GEMM is one of f32.  Conversions that change nothing
  * are left out.  Which path is taken depends on types, shapes and strides alone, never on pointers: a plan made without
  * data must ask for the scratch that the run needs. */
@@ -19,6 +22,7 @@ enum { MMV_COLUMNS = 8 }; /* up to so many columns MMV reads the weights once; b
 struct product {
     ingot_tensor a, b, d, add;
     bool has_add;
+    const ingot_tensor *ids; /* MUL_MAT_ID: which of A's matrices each of dst's takes; nothing is folded */
 };
 
 struct choice {
@@ -42,7 +46,7 @@ static void fold_one(ingot_tensor *t, int dim, int64_t ratio) {
 
 /* Folds what A is repeated over into B's columns.  Without `with_b` B's strides do not matter. */
 static void fold(struct product *p, bool with_b) {
-    for (int dim = 2; dim < 4; dim++) {
+    for (int dim = 2; dim < 4 && p->ids == NULL; dim++) {
         int64_t ratio = p->b.ne[dim] / p->a.ne[dim];
         if (ratio == 1) continue;
         if (dim == 3 && p->b.ne[2] != 1) continue; /* columns of other matrices lie between */
@@ -54,6 +58,13 @@ static void fold(struct product *p, bool with_b) {
     }
 }
 
+/* [k, s, t] as [k, 1, s, t]: each column a matrix. */
+static void split_columns(ingot_tensor *t) {
+    t->ne[3] = t->ne[2], t->nb[3] = t->nb[2];
+    t->ne[2] = t->ne[1], t->nb[2] = t->nb[1];
+    t->ne[1] = 1;
+}
+
 static struct product product_of(const struct ingot_call *call, bool staged) {
     struct product p = {.a = *call->src[0], .b = *call->src[1], .d = *call->dst};
 
@@ -61,6 +72,12 @@ static struct product product_of(const struct ingot_call *call, bool staged) {
     if (call->add != NULL) {
         p.add = *call->add;
         p.has_add = true;
+    }
+    if (call->op == INGOT_OP_MUL_MAT_ID) {
+        p.ids = call->src[2];
+        split_columns(&p.b);
+        split_columns(&p.d);
+        if (p.has_add) split_columns(&p.add);
     }
     return p;
 }
@@ -151,7 +168,7 @@ static struct choice choose(ingot_context *ctx, const struct ingot_call *call) {
     const ingot_tensor *a = call->src[0];
     struct choice c = {PATH_NONE, a->type, !fits_gemm(call->dst)};
     bool exact = call->params.params.mul_mat.prec == INGOT_PREC_F32;
-    bool few = shared_columns(call, c.staged) <= MMV_COLUMNS;
+    bool few = call->op == INGOT_OP_MUL_MAT_ID || shared_columns(call, c.staged) <= MMV_COLUMNS;
 
     if (ingot_is_block_type(a->type)) {
         bool mmvq = !exact && mmvq_works(ctx, call);
@@ -220,11 +237,17 @@ static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum i
     args.m = p->a.ne[1];
     args.n = p->b.ne[1];
     args.k = p->a.ne[0];
-    args.ne2 = p->b.ne[2];
-    args.ne3 = p->b.ne[3];
-    args.x_ne2 = args.ne2;
-    args.ratio2 = p->b.ne[2] / p->a.ne[2];
-    args.ratio3 = p->b.ne[3] / p->a.ne[3];
+    args.ne2 = p->d.ne[2];
+    args.ne3 = p->d.ne[3];
+    args.x_ne2 = p->b.ne[2];
+    if (p->ids != NULL) {
+        args.ids = p->ids->data;
+        args.ids_nb0 = (int64_t)p->ids->nb[0];
+        args.ids_nb1 = (int64_t)p->ids->nb[1];
+        args.experts = p->a.ne[2];
+    }
+    args.ratio2 = p->ids != NULL ? 1 : p->b.ne[2] / p->a.ne[2];
+    args.ratio3 = p->ids != NULL ? 1 : p->b.ne[3] / p->a.ne[3];
     if (floats) {
         args.x = p->b.data;
         args.x_nb0 = (int64_t)p->b.nb[0];
@@ -240,7 +263,8 @@ static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum i
         args.add[0] = (struct ingot_mmv_add){p->add.data, (int64_t)p->add.nb[1], (int64_t)p->add.nb[2],
                                              (int64_t)p->add.nb[3]};
     }
-    args.w_is_constant = call->constant_weight && p->a.data == call->src[0]->data;
+    /* Which weights, ids tell: an earlier launch may write those. */
+    args.w_is_constant = call->constant_weight && p->a.data == call->src[0]->data && p->ids == NULL;
     kernel = find_mmv(em->ctx, family, p->a.type, args.n);
     int64_t passes = args.n / kernel->tile + (args.n % kernel->tile != 0);
     return ingot_emit_kernel(em, kernel, args.m, passes * args.ne2 * args.ne3, &args, sizeof args);

@@ -17,11 +17,11 @@ struct ingot_call {
     const ingot_tensor *dst;                 /* NULL: only q8_out is wanted */
     const ingot_tensor *src[INGOT_MAX_SRC];  /* absent: NULL */
     const ingot_tensor *mul;                 /* RMS_NORM: multiply with this row, or NULL */
-    const ingot_tensor *add;                 /* MUL_MAT: added to the result (f32, dst's shape), or NULL */
-    struct ingot_arg_q8 q8_out;              /* QUANTIZE, RMS_NORM, SWIGLU, ATTENTION: also round the result to q8 */
-    struct ingot_arg_q8 q8_in;               /* MUL_MAT: src[1] already rounded; qs NULL: not yet */
+    const ingot_tensor *add;                 /* MUL_MAT(_ID): added to the result (f32, dst's shape), or NULL */
+    struct ingot_arg_q8 q8_out;              /* QUANTIZE, RMS_NORM, GLU, ATTENTION: also round the result to q8 */
+    struct ingot_arg_q8 q8_in;               /* MUL_MAT(_ID): src[1] already rounded; qs NULL: not yet */
     bool                want_q8_out, have_q8_in; /* the pointers above may still be NULL while measuring */
-    bool                constant_weight;     /* MUL_MAT: nothing writes src[0] during the run */
+    bool                constant_weight;     /* MUL_MAT(_ID): nothing writes src[0] during the run */
     ingot_node          params;              /* only params.params is read */
 };
 

@@ -7,7 +7,7 @@
 static ingot_status check_cpy(ingot_context *ctx, const struct ingot_call *call);
 static ingot_status check_rms_norm(ingot_context *ctx, const struct ingot_call *call);
 static ingot_status check_rope(ingot_context *ctx, const struct ingot_call *call);
-static ingot_status check_swiglu(ingot_context *ctx, const struct ingot_call *call);
+static ingot_status check_glu(ingot_context *ctx, const struct ingot_call *call);
 static ingot_status check_soft_max(ingot_context *ctx, const struct ingot_call *call);
 static ingot_status check_mul_mat(ingot_context *ctx, const struct ingot_call *call);
 static ingot_status check_attention(ingot_context *ctx, const struct ingot_call *call);
@@ -25,12 +25,13 @@ const struct ingot_op_rule ingot_op_rules[INGOT_OP_INTERNAL_COUNT] = {
     [INGOT_OP_ROPE]      = {"rope",      2, 3, 1, false, {TYPES_F32 | TYPES_F16, TYPES_I32, TYPES_F32, 0,
                                                           TYPES_F32 | TYPES_F16, 0, 0}, check_rope},
     [INGOT_OP_SILU]      = {"silu",      1, 1, 1, false, {TYPES_FLOAT, 0, 0, 0, TYPES_FLOAT, 0, 0}, NULL},
-    [INGOT_OP_SWIGLU]    = {"swiglu",    1, 2, 3, true,  {TYPES_FLOAT, TYPES_FLOAT, 0, 0, TYPES_FLOAT, 0, 0},
-                            check_swiglu},
+    [INGOT_OP_GLU]       = {"glu",       1, 2, 3, true,  {TYPES_FLOAT, TYPES_FLOAT, 0, 0, TYPES_FLOAT, 0, 0}, check_glu},
     [INGOT_OP_SOFT_MAX]  = {"soft_max",  1, 2, 1, false, {TYPES_F32, TYPES_F32 | TYPES_F16, 0, 0, TYPES_F32, 0, 0},
                             check_soft_max},
     [INGOT_OP_MUL_MAT]   = {"mul_mat",   2, 2, 0, false, {TYPES_ANY, TYPES_FLOAT, 0, 0, TYPES_F32, 0, TYPES_F32},
                             check_mul_mat},
+    [INGOT_OP_MUL_MAT_ID] = {"mul_mat_id", 3, 3, 0, false, {TYPES_ANY, TYPES_FLOAT, TYPES_I32, 0, TYPES_F32, 0,
+                                                           TYPES_F32}, check_mul_mat},
     [INGOT_OP_ATTENTION] = {"attention", 3, 4, 0, true,  {TYPES_F32, TYPES_F16, TYPES_F16, TYPES_I32, TYPES_F32, 0, 0},
                             check_attention},
     [INGOT_OP_QUANTIZE]  = {"quantize",  1, 1, 0, true,  {TYPES_FLOAT, 0, 0, 0, 0, 0, 0}, NULL},
@@ -87,12 +88,12 @@ const struct ingot_shape_rule ingot_shape_rules[] = {
     SAME_SHAPE(INGOT_OP_SILU, SLOT_DST, SLOT_S0),
     {INGOT_OP_SILU, SLOT_DST, 0, REL_TYPE, SLOT_S0, 0},
 
-    SAME_SHAPE(INGOT_OP_SWIGLU, SLOT_S1, SLOT_S0),
-    {INGOT_OP_SWIGLU, SLOT_S1, 0, REL_TYPE, SLOT_S0, 0},
-    {INGOT_OP_SWIGLU, SLOT_DST, 0, REL_TYPE, SLOT_S0, 0},
-    {INGOT_OP_SWIGLU, SLOT_DST, 1, REL_SAME, SLOT_S0, 1},
-    {INGOT_OP_SWIGLU, SLOT_DST, 2, REL_SAME, SLOT_S0, 2},
-    {INGOT_OP_SWIGLU, SLOT_DST, 3, REL_SAME, SLOT_S0, 3},
+    SAME_SHAPE(INGOT_OP_GLU, SLOT_S1, SLOT_S0),
+    {INGOT_OP_GLU, SLOT_S1, 0, REL_TYPE, SLOT_S0, 0},
+    {INGOT_OP_GLU, SLOT_DST, 0, REL_TYPE, SLOT_S0, 0},
+    {INGOT_OP_GLU, SLOT_DST, 1, REL_SAME, SLOT_S0, 1},
+    {INGOT_OP_GLU, SLOT_DST, 2, REL_SAME, SLOT_S0, 2},
+    {INGOT_OP_GLU, SLOT_DST, 3, REL_SAME, SLOT_S0, 3},
 
     SAME_SHAPE(INGOT_OP_SOFT_MAX, SLOT_DST, SLOT_S0),
     {INGOT_OP_SOFT_MAX, SLOT_S1, 0, REL_SAME, SLOT_S0, 0},
@@ -108,6 +109,19 @@ const struct ingot_shape_rule ingot_shape_rules[] = {
     {INGOT_OP_MUL_MAT, SLOT_DST, 2, REL_SAME, SLOT_S1, 2},
     {INGOT_OP_MUL_MAT, SLOT_DST, 3, REL_SAME, SLOT_S1, 3},
     SAME_SHAPE(INGOT_OP_MUL_MAT, SLOT_ADD, SLOT_DST),
+
+    {INGOT_OP_MUL_MAT_ID, SLOT_S0, 3, REL_ONE, SLOT_S0, 0},
+    {INGOT_OP_MUL_MAT_ID, SLOT_S1, 0, REL_SAME, SLOT_S0, 0},
+    {INGOT_OP_MUL_MAT_ID, SLOT_S1, 1, REL_DIVIDES, SLOT_S2, 0},
+    {INGOT_OP_MUL_MAT_ID, SLOT_S1, 2, REL_SAME, SLOT_S2, 1},
+    {INGOT_OP_MUL_MAT_ID, SLOT_S1, 3, REL_ONE, SLOT_S1, 0},
+    {INGOT_OP_MUL_MAT_ID, SLOT_S2, 2, REL_ONE, SLOT_S2, 0},
+    {INGOT_OP_MUL_MAT_ID, SLOT_S2, 3, REL_ONE, SLOT_S2, 0},
+    {INGOT_OP_MUL_MAT_ID, SLOT_DST, 0, REL_SAME, SLOT_S0, 1},
+    {INGOT_OP_MUL_MAT_ID, SLOT_DST, 1, REL_SAME, SLOT_S2, 0},
+    {INGOT_OP_MUL_MAT_ID, SLOT_DST, 2, REL_SAME, SLOT_S2, 1},
+    {INGOT_OP_MUL_MAT_ID, SLOT_DST, 3, REL_ONE, SLOT_DST, 0},
+    SAME_SHAPE(INGOT_OP_MUL_MAT_ID, SLOT_ADD, SLOT_DST),
 
     {INGOT_OP_ATTENTION, SLOT_S1, 0, REL_SAME, SLOT_S0, 0},
     {INGOT_OP_ATTENTION, SLOT_S1, 2, REL_DIVIDES, SLOT_S0, 2},
@@ -197,7 +211,20 @@ done:
     return st;
 }
 
-static ingot_status check_swiglu(ingot_context *ctx, const struct ingot_call *call) {
+static ingot_status check_glu_params(ingot_context *ctx, const struct ingot_call *call, const ingot_glu_params *p) {
+    char a[96];
+
+    if ((unsigned)p->kind > INGOT_GLU_GEGLU_QUICK)
+        return ingot_fail(ctx, INGOT_ERR_INVALID, "%s of %s: glu kind is %d, expected %d (reglu) to %d (geglu_quick)",
+                          ingot_call_name(call->op), ingot_describe(call->src[0], a), (int)p->kind, INGOT_GLU_REGLU,
+                          INGOT_GLU_GEGLU_QUICK);
+    if (p->kind != INGOT_GLU_SWIGLU_OAI || (isfinite(p->alpha) && p->limit >= 0.0f)) return INGOT_OK;
+    return ingot_fail(ctx, INGOT_ERR_INVALID,
+                      "%s of %s: alpha is %g and limit %g, expected a finite number and one of at least 0",
+                      ingot_call_name(call->op), ingot_describe(call->src[0], a), (double)p->alpha, (double)p->limit);
+}
+
+static ingot_status check_glu(ingot_context *ctx, const struct ingot_call *call) {
     const ingot_tensor *gate = call->src[0], *dst = call->dst;
     bool split = call->src[1] == NULL;
     int64_t width = split ? gate->ne[0] / 2 : gate->ne[0];
@@ -205,11 +232,11 @@ static ingot_status check_swiglu(ingot_context *ctx, const struct ingot_call *ca
 
     if (split && gate->ne[0] % 2 != 0)
         return ingot_fail(ctx, INGOT_ERR_INVALID,
-                          "swiglu: src[0] %s has ne[0] %lld, expected an even number as "
+                          "glu: src[0] %s has ne[0] %lld, expected an even number as "
                           "src[1] is absent",
                           ingot_describe(gate, a), (long long)gate->ne[0]);
-    if (dst == NULL || dst->ne[0] == width) return INGOT_OK;
-    return ingot_fail(ctx, INGOT_ERR_INVALID, "swiglu: dst %s has ne[0] %lld, expected %lld, %s of src[0] %s",
+    if (dst == NULL || dst->ne[0] == width) return check_glu_params(ctx, call, &call->params.params.glu);
+    return ingot_fail(ctx, INGOT_ERR_INVALID, "glu: dst %s has ne[0] %lld, expected %lld, %s of src[0] %s",
                       ingot_describe(dst, a), (long long)dst->ne[0], (long long)width, split ? "half" : "the width",
                       ingot_describe(gate, b));
 }
@@ -235,7 +262,7 @@ static ingot_status check_mul_mat(ingot_context *ctx, const struct ingot_call *c
     char a[96], b[96];
 
     if (prec == INGOT_PREC_DEFAULT || prec == INGOT_PREC_F32) return INGOT_OK;
-    return ingot_fail(ctx, INGOT_ERR_INVALID, "mul_mat of %s with %s: prec is %d, expected %d (default) or %d (f32)",
-                      ingot_describe(call->src[0], a), ingot_describe(call->src[1], b), (int)prec, INGOT_PREC_DEFAULT,
-                      INGOT_PREC_F32);
+    return ingot_fail(ctx, INGOT_ERR_INVALID, "%s of %s with %s: prec is %d, expected %d (default) or %d (f32)",
+                      ingot_call_name(call->op), ingot_describe(call->src[0], a), ingot_describe(call->src[1], b),
+                      (int)prec, INGOT_PREC_DEFAULT, INGOT_PREC_F32);
 }

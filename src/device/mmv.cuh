@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mmv.cuh - what the mat-vec kernels share: which matrix a block multiplies with, which column of activations, and
+ * where a result goes. struct ingot_mmv_args (args.h) says what they mean.
+ */
+#ifndef INGOT_MMV_CUH
+#define INGOT_MMV_CUH
+
+#include "src/device/device.cuh"
+#include "src/device/glu.cuh"
+#include "src/kernels/args.h"
+
+/* Bytes from w (and from w2) to the matrix of (i2, i3); -1 if the id there chooses none. */
+INGOT_DEV int64_t mmv_matrix(const struct ingot_mmv_args &a, uint32_t i2, uint32_t i3) {
+    if (!a.ids) return i2 / (uint32_t)a.ratio2 * a.w_nb2 + i3 / (uint32_t)a.ratio3 * a.w_nb3;
+    const int32_t id = *(const int32_t *)((const uint8_t *)a.ids + i2 * a.ids_nb0 + i3 * a.ids_nb1);
+    return id >= 0 && id < a.experts ? id * a.w_nb2 : -1;
+}
+
+/* The matrix of x along dimension 2 that goes with i2 of dst. */
+INGOT_DEV uint32_t mmv_x_matrix(const struct ingot_mmv_args &a, uint32_t i2) {
+    return a.ids ? i2 % (uint32_t)a.x_ne2 : i2;
+}
+
+INGOT_DEV float mmv_add(const struct ingot_mmv_add &add, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
+    return add.data ? y + *(const float *)((const uint8_t *)(add.data + i) + j * add.nb1 + i2 * add.nb2 + i3 * add.nb3) : y;
+}
+
+INGOT_DEV void mmv_store(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
+    *(float *)((uint8_t *)(a.dst + i) + j * a.dst_nb1 + i2 * a.dst_nb2 + i3 * a.dst_nb3) = y;
+}
+
+/* One matrix: dst(i, j) = y + what is added, unless the row or the column is past the end. */
+INGOT_DEV void mmv_put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
+    if (i >= a.m || j >= a.n) return;
+    y = mmv_add(a.add[0], i, j, i2, i3, y);
+    mmv_store(a, i, j, i2, i3, mmv_add(a.add[1], i, j, i2, i3, y));
+}
+
+/* Two: dst(i, j) = glu(y + add[0], y2 + add[1]). */
+INGOT_DEV void mmv_put_glu(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y, float y2) {
+    if (i >= a.m || j >= a.n) return;
+    y = mmv_add(a.add[0], i, j, i2, i3, y);
+    y2 = mmv_add(a.add[1], i, j, i2, i3, y2);
+    mmv_store(a, i, j, i2, i3, glu(a.glu, y, y2, a.glu_alpha, a.glu_limit));
+}
+
+#endif
