@@ -167,12 +167,12 @@ static void graph_residual_in_place(void **state) {
     }
     /* the op itself, as a later fusion may call it: dst is the residual */
     ingot_tensor product = direct_product(r, &w, &x), expected = direct_two(r, INGOT_OP_ADD, &product, &sum);
-    struct ingot_call call = {.op = INGOT_OP_MUL_MAT, .dst = &sum, .src = {&w, &x}, .add = &sum};
-    assert_true(ingot_mul_mat_takes_add(r->ctx, &call));
+    struct ingot_call call = {.op = INGOT_OP_MUL_MAT, .dst = &sum, .src = {&w, &x}, .add = {&sum}};
+    assert_true(ingot_mul_mat_takes_add(r->ctx, &call, &sum));
     ingot_graph_destroy(g);
     RIG_OK(r, ingot_graph_create(r->ctx, &g));
     ingot_tensor *d = ingot_leaf(g, &sum);
-    call.dst = call.add = d;
+    call.dst = call.add[0] = d;
     call.src[0] = ingot_weight(g, &w);
     call.src[1] = ingot_leaf(g, &x);
     g->nodes = ingot_grow(r->ctx, NULL, &g->node_capacity, 0, sizeof call);

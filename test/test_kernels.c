@@ -90,7 +90,7 @@ static void emit(const struct op_case *c, int op, const struct extras *extra) {
     struct ingot_call call = {.op = op,
                               .dst = e->no_dst ? NULL : &c->dst->t,
                               .mul = e->mul ? &e->mul->t : NULL,
-                              .add = e->add ? &e->add->t : NULL,
+                              .add = {e->add ? &e->add->t : NULL},
                               .q8_in = e->q8_in,
                               .q8_out = e->q8_out,
                               .have_q8_in = e->q8_in.qs != NULL,

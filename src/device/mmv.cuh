@@ -30,6 +30,25 @@ INGOT_DEV void mmv_store(const struct ingot_mmv_args &a, int64_t i, int64_t j, i
     *(float *)((uint8_t *)(a.dst + i) + j * a.dst_nb1 + i2 * a.dst_nb2 + i3 * a.dst_nb3) = y;
 }
 
+/* With a second matrix rows come in pairs: row 2i is row i of w, row 2i + 1 is row i of w2. So the loops over rows stay
+ * what they are, and a pair's sums are of one block. */
+struct mmv_rows {
+    const uint8_t *matrix; /* of w */
+    int64_t nb1, second;   /* `second` bytes further that of w2 */
+    int64_t last;
+    int pair;              /* 1: in pairs */
+};
+INGOT_DEV struct mmv_rows mmv_rows_of(const struct ingot_mmv_args &a, int64_t offset) {
+    const int pair = a.w2 ? 1 : 0;
+    return {(const uint8_t *)a.w + offset, a.w_nb1, pair ? (int64_t)((uintptr_t)a.w2 - (uintptr_t)a.w) : 0,
+            (a.m << pair) - 1, pair};
+}
+/* Row r; past the last one the last. */
+INGOT_DEV const uint8_t *mmv_row(const struct mmv_rows &rows, int64_t r) {
+    r = r < rows.last ? r : rows.last;
+    return rows.matrix + (r >> rows.pair) * rows.nb1 + (r & rows.pair ? rows.second : 0);
+}
+
 /* One matrix: dst(i, j) = y + what is added, unless the row or the column is past the end. */
 INGOT_DEV void mmv_put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
     if (i >= a.m || j >= a.n) return;

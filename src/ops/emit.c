@@ -94,8 +94,8 @@ static const char *describe_call(const struct ingot_call *call, char text[128]) 
     char shape[96];
 
     if (call->op == INGOT_OP_MUL_MAT || call->op == INGOT_OP_MUL_MAT_ID)
-        snprintf(text, 128, "%s %s m=%lld n=%lld k=%lld", ingot_call_name(call->op), ingot_type_name(a->type), (long long)a->ne[1],
-                 (long long)ingot_rows(t), (long long)a->ne[0]);
+        snprintf(text, 128, "%s %s m=%lld n=%lld k=%lld", ingot_call_name(call->op), ingot_type_name(a->type),
+                 (long long)a->ne[1], (long long)ingot_rows(t), (long long)a->ne[0]);
     else snprintf(text, 128, "%s %s", ingot_call_name(call->op), ingot_describe(t, shape));
     return text;
 }

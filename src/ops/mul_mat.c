@@ -20,8 +20,9 @@ enum { MMV_COLUMNS = 8 }; /* up to so many columns MMV reads the weights once; b
 /* What is multiplied after dimensions are folded: A repeated over dimension 2 or 3 of B is one matrix with more columns
  * whenever those lie one stride apart. */
 struct product {
-    ingot_tensor a, b, d, add;
-    bool has_add;
+    ingot_tensor a, b, d, add[2];
+    bool has_add[2];
+    ingot_tensor up;         /* gated: the second weights */
     const ingot_tensor *ids; /* MUL_MAT_ID: which of A's matrices each of dst's takes; nothing is folded */
 };
 
@@ -50,11 +51,13 @@ static void fold(struct product *p, bool with_b) {
         int64_t ratio = p->b.ne[dim] / p->a.ne[dim];
         if (ratio == 1) continue;
         if (dim == 3 && p->b.ne[2] != 1) continue; /* columns of other matrices lie between */
-        if (!can_fold(&p->d, dim) || (with_b && !can_fold(&p->b, dim)) || (p->has_add && !can_fold(&p->add, dim)))
-            continue;
+        bool can = can_fold(&p->d, dim) && (!with_b || can_fold(&p->b, dim));
+        for (int i = 0; i < 2; i++) can = can && (!p->has_add[i] || can_fold(&p->add[i], dim));
+        if (!can) continue;
         fold_one(&p->b, dim, ratio);
         fold_one(&p->d, dim, ratio);
-        if (p->has_add) fold_one(&p->add, dim, ratio);
+        for (int i = 0; i < 2; i++)
+            if (p->has_add[i]) fold_one(&p->add[i], dim, ratio);
     }
 }
 
@@ -65,28 +68,34 @@ static void split_columns(ingot_tensor *t) {
     t->ne[1] = 1;
 }
 
+/* dst = A * B, without what is added and gated. */
 static struct product product_of(const struct ingot_call *call, bool staged) {
     struct product p = {.a = *call->src[0], .b = *call->src[1], .d = *call->dst};
 
     if (staged) p.d = ingot_like(call->dst, INGOT_TYPE_F32);
-    if (call->add != NULL) {
-        p.add = *call->add;
-        p.has_add = true;
-    }
     if (call->op == INGOT_OP_MUL_MAT_ID) {
         p.ids = call->src[2];
         split_columns(&p.b);
         split_columns(&p.d);
-        if (p.has_add) split_columns(&p.add);
     }
     return p;
 }
 
+/* A tensor as repeated to dst's shape, by strides of 0. */
+static ingot_tensor repeated(const ingot_tensor *t, const ingot_tensor *dst) {
+    ingot_tensor r = *t;
+
+    for (int i = 1; i < 4; i++) {
+        if (t->ne[i] == 1) r.nb[i] = 0;
+        r.ne[i] = dst->ne[i];
+    }
+    return r;
+}
+
 /* Columns that share one read of a weight matrix. */
 static int64_t shared_columns(const struct ingot_call *call, bool staged) {
-    struct product p = product_of(call, staged);
+    struct product p = product_of(call, staged); /* without addends: one answer before and after fusion */
 
-    p.has_add = false; /* so that asking before and after fusion gives one answer */
     fold(&p, false);
     return p.b.ne[1];
 }
@@ -150,7 +159,8 @@ static bool gemm_works(ingot_context *ctx, const struct ingot_call *call, ingot_
     struct product p;
     struct ingot_gemm g;
 
-    if (ctx->blas == NULL || call->src[0]->ne[0] == 0 || call->add != NULL) return false;
+    if (ctx->blas == NULL || call->src[0]->ne[0] == 0) return false;
+    if (call->add[0] != NULL || call->add[1] != NULL || call->gated) return false;
     p = gemm_operands(call, type, staged, &copy_a, &copy_b);
     if (copy_a && ingot_find_copy(ctx, call->src[0]->type, type) == NULL) return false;
     if (copy_b && ingot_find_copy(ctx, call->src[1]->type, type) == NULL) return false;
@@ -202,13 +212,33 @@ bool ingot_mul_mat_wants_q8(ingot_context *ctx, const struct ingot_call *call) {
     return !ingot_is_empty(call->dst) && choose(ctx, call).path == PATH_MMVQ;
 }
 
-bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call) {
-    struct ingot_call without = *call;
+/* True if the product runs on a mat-vec kernel whatever is added to it. */
+static bool is_mat_vec(ingot_context *ctx, const struct ingot_call *call) {
+    struct ingot_call alone = *call;
     enum path path;
 
-    without.add = NULL;
-    path = ingot_is_empty(call->dst) ? PATH_NONE : choose(ctx, &without).path;
-    return (path == PATH_MMVQ || path == PATH_MMVF) && (call->add == NULL || rows_are_dense(call->add));
+    alone.add[0] = alone.add[1] = NULL;
+    path = ingot_is_empty(call->dst) ? PATH_NONE : choose(ctx, &alone).path;
+    return path == PATH_MMVQ || path == PATH_MMVF;
+}
+
+bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call, const ingot_tensor *add) {
+    if (call->gated || call->add[1] != NULL || !rows_are_dense(add) || add->type != INGOT_TYPE_F32) return false;
+    if (add->ne[0] != call->dst->ne[0]) return false;
+    for (int i = 1; i < 4; i++)
+        if (add->ne[i] != 1 && add->ne[i] != call->dst->ne[i]) return false;
+    return is_mat_vec(ctx, call);
+}
+
+bool ingot_mul_mat_takes_glu(ingot_context *ctx, const struct ingot_call *gate, const struct ingot_call *up) {
+    const ingot_tensor *a = gate->src[0], *b = up != NULL ? up->src[0] : NULL;
+
+    if (gate->gated || gate->add[1] != NULL || ingot_is_empty(a)) return false;
+    if (up == NULL) return gate->add[0] == NULL && a->ne[1] % 2 == 0 && is_mat_vec(ctx, gate);
+    if (up->gated || up->add[1] != NULL || a->type != b->type || !ingot_same_shape(a, b)) return false;
+    for (int i = 0; i < 4; i++)
+        if (a->ne[i] != 1 && a->nb[i] != b->nb[i]) return false;
+    return is_mat_vec(ctx, gate) && is_mat_vec(ctx, up);
 }
 
 /* ---- Emitting. */
@@ -219,6 +249,31 @@ static ingot_status replace(struct ingot_emitter *em, ingot_tensor *t, ingot_typ
 
     *t = copy;
     return st;
+}
+
+/* What is added, where the kernels can read it. */
+static ingot_status take_addends(struct ingot_emitter *em, struct product *p) {
+    const struct ingot_call *call = em->call;
+    ingot_status st = INGOT_OK;
+
+    for (int i = 0; i < 2; i++) {
+        ingot_tensor add;
+        if (call->add[i] == NULL) continue;
+        add = *call->add[i];
+        if (!rows_are_dense(&add)) INGOT_TRY(replace(em, &add, INGOT_TYPE_F32), st, done);
+        p->add[i] = repeated(&add, call->dst);
+        if (p->ids != NULL) split_columns(&p->add[i]);
+        p->has_add[i] = true;
+    }
+done:
+    return st;
+}
+
+/* Gated by halves: the first half of A's rows is the gate, the rest is up. */
+static void split_rows(struct product *p) {
+    p->a.ne[1] /= 2;
+    p->up = p->a;
+    p->up.data = (void *)((uintptr_t)p->a.data + (size_t)p->a.ne[1] * p->a.nb[1]);
 }
 
 /* dst = A * B by MMVQ (q8 given) or MMVF. */
@@ -233,8 +288,15 @@ static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum i
                                   .w_nb3 = (int64_t)p->a.nb[3],
                                   .q8 = q8};
 
+    if (call->gated && call->up == NULL) split_rows(p);
     fold(p, floats);
     args.m = p->a.ne[1];
+    if (call->gated) {
+        args.w2 = p->up.data;
+        args.glu = call->glu.kind;
+        args.glu_alpha = call->glu.alpha;
+        args.glu_limit = call->glu.limit;
+    }
     args.n = p->b.ne[1];
     args.k = p->a.ne[0];
     args.ne2 = p->d.ne[2];
@@ -259,15 +321,16 @@ static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum i
     args.dst_nb1 = (int64_t)p->d.nb[1];
     args.dst_nb2 = (int64_t)p->d.nb[2];
     args.dst_nb3 = (int64_t)p->d.nb[3];
-    if (p->has_add) {
-        args.add[0] = (struct ingot_mmv_add){p->add.data, (int64_t)p->add.nb[1], (int64_t)p->add.nb[2],
-                                             (int64_t)p->add.nb[3]};
-    }
+    for (int i = 0; i < 2; i++)
+        if (p->has_add[i])
+            args.add[i] = (struct ingot_mmv_add){p->add[i].data, (int64_t)p->add[i].nb[1], (int64_t)p->add[i].nb[2],
+                                                 (int64_t)p->add[i].nb[3]};
     /* Which weights, ids tell: an earlier launch may write those. */
     args.w_is_constant = call->constant_weight && p->a.data == call->src[0]->data && p->ids == NULL;
     kernel = find_mmv(em->ctx, family, p->a.type, args.n);
     int64_t passes = args.n / kernel->tile + (args.n % kernel->tile != 0);
-    return ingot_emit_kernel(em, kernel, args.m, passes * args.ne2 * args.ne3, &args, sizeof args);
+    return ingot_emit_kernel(em, kernel, call->gated ? 2 * args.m : args.m, passes * args.ne2 * args.ne3, &args,
+                             sizeof args);
 }
 
 static ingot_status emit_mmvq(struct ingot_emitter *em, struct product *p) {
@@ -290,7 +353,10 @@ static ingot_status emit_mmvf(struct ingot_emitter *em, struct product *p, ingot
     struct ingot_arg_q8 none = {NULL, NULL};
     ingot_status st = INGOT_OK;
 
-    if (p->a.type != type || !rows_are_dense(&p->a)) INGOT_TRY(replace(em, &p->a, type), st, done);
+    if (p->a.type != type || !rows_are_dense(&p->a)) {
+        INGOT_TRY(replace(em, &p->a, type), st, done);
+        if (em->call->gated && em->call->up != NULL) INGOT_TRY(replace(em, &p->up, type), st, done);
+    }
     if (p->b.type != INGOT_TYPE_F32) INGOT_TRY(replace(em, &p->b, INGOT_TYPE_F32), st, done);
     INGOT_TRY(emit_mmv(em, p, INGOT_FAMILY_MMVF, none), st, done);
 done:
@@ -368,9 +434,10 @@ ingot_status ingot_emit_mul_mat(struct ingot_emitter *em, const struct ingot_cal
     ingot_tensor result;
     ingot_status st = INGOT_OK;
 
+    if (call->up != NULL) p.up = *call->up;
     if (c.path == PATH_NONE || (call->have_q8_in && c.path != PATH_MMVQ)) return no_path(em, call);
     if (c.staged) INGOT_TRY(em->scratch(em, (size_t)ingot_tensor_elements(&p.d) * sizeof(float), &p.d.data), st, done);
-    if (p.has_add && !rows_are_dense(&p.add)) INGOT_TRY(replace(em, &p.add, INGOT_TYPE_F32), st, done);
+    INGOT_TRY(take_addends(em, &p), st, done);
     result = p.d;
     if (c.path == PATH_MMVQ) INGOT_TRY(emit_mmvq(em, &p), st, done);
     if (c.path == PATH_MMVF) INGOT_TRY(emit_mmvf(em, &p, c.type), st, done);
