@@ -78,7 +78,9 @@ static ingot_status launch_command(struct ingot_emitter *em, const struct ingot_
 
 /* Extras that fusion adds to an op. */
 struct extras {
-    struct tensor *mul, *add;
+    struct tensor *mul, *add, *up;
+    bool gated;
+    ingot_glu_params glu;
     struct ingot_arg_q8 q8_in, q8_out;
     bool no_dst;
 };
@@ -91,6 +93,9 @@ static void emit(const struct op_case *c, int op, const struct extras *extra) {
                               .dst = e->no_dst ? NULL : &c->dst->t,
                               .mul = e->mul ? &e->mul->t : NULL,
                               .add = {e->add ? &e->add->t : NULL},
+                              .gated = e->gated,
+                              .up = e->up ? &e->up->t : NULL,
+                              .glu = e->glu,
                               .q8_in = e->q8_in,
                               .q8_out = e->q8_out,
                               .have_q8_in = e->q8_in.qs != NULL,
@@ -548,6 +553,45 @@ static void mmvf_case(const struct ingot_kernel *row, const struct shape *s) {
     next_case();
 }
 
+/* Two matrices with a GLU, whole experts chosen by ids or not: GLU of what the row gives for each alone, to the rounding
+ * of GLU.  One id chooses nothing. */
+static void gated_case(const struct ingot_kernel *row, int64_t m, int64_t k, int64_t n, bool chosen, int kind) {
+    const ingot_type type = (ingot_type)row->type;
+    struct op_case c = {.op = chosen ? INGOT_OP_MUL_MAT_ID : INGOT_OP_MUL_MAT};
+    struct extras extra = {.gated = true, .glu = {(ingot_glu_kind)(kind % 6), 1.702f, 0.5f}};
+    double *sums[2];
+    c.src[0] = filled(type, k, m, chosen ? 3 : 1, 1, &packed);
+    extra.up = filled(type, k, m, chosen ? 3 : 1, 1, &packed);
+    c.src[1] = filled(INGOT_TYPE_F32, k, chosen ? 2 : n, chosen ? n : 1, 1, &packed);
+    if (chosen) {
+        c.src[2] = tensor_new(INGOT_TYPE_I32, 4, n, 1, 1, NULL);
+        tensor_fill_random(c.src[2], 0.0, 2.999);
+        tensor_set(c.src[2], 2, n - 1, 0, 0, 3.0);
+    }
+    struct tensor *dst = tensor_new(INGOT_TYPE_F32, m, chosen ? 4 : n, chosen ? n : 1, 1, &gapped);
+    tensor_upload(extra.up);
+    for (int i = 0; i < 2; i++) {
+        struct op_case alone = c;
+        if (i) alone.src[0] = extra.up;
+        alone.dst = tensor_like(dst, INGOT_TYPE_F32);
+        tensor_fill(alone.dst, 1.0);
+        upload_all(&alone);
+        emit(&alone, (int)c.op, NULL);
+        tensor_download(alone.dst);
+        sums[i] = tensor_values(alone.dst);
+    }
+    for (int64_t i = 0; i < ingot_tensor_elements(&dst->t); i++) sums[0][i] = ref_glu(&extra.glu, sums[0][i], sums[1][i]);
+    for (int64_t i = 0; chosen && i < m; i++) sums[0][((n - 1) * 4 + 2) * m + i] = NAN;
+    c.dst = dst;
+    tensor_fill(dst, 1.0);
+    upload_all(&c);
+    emit(&c, (int)c.op, &extra);
+    check_result(dst, sums[0], F32_SUMS, case_text(&c));
+    check_unchanged(c.src[0], case_text(&c));
+    check_unchanged(extra.up, case_text(&c));
+    next_case();
+}
+
 /* m: one row, odd rows, more than a block of rows; k: one block, odd numbers of blocks, long; n: below, at and above the
  * tile; matrices with ratios; strides; addend. */
 static void drive_product(const struct ingot_kernel *row,
@@ -572,6 +616,9 @@ static void drive_product(const struct ingot_kernel *row,
     one(row, &(struct shape){5, tile, plain ? 64 : block, 4, 3, 2, 1, true, true});
     one(row, &(struct shape){9, tile, plain ? 65 : block, 3, 2, 1, 2, false, false});
     one(row, &(struct shape){3, 1, plain ? 64 : block, 6, 4, 3, 2, true, false});
+    for (int i = 0; i < 24; i++)
+        gated_case(row, m[i / 2 % COUNT(m)], k[i % COUNT(k)] - k[i % COUNT(k)] % block,
+                   i % 2 ? 3 : (int64_t[]){tile, 1, tile + 1}[i / 2 % 3], i % 2, i);
     one(row, &(struct shape){576, 1, plain ? 576 : (576 + block - 1) / block * block, 1, 1, 1, 1, false, false});
 }
 
