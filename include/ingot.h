@@ -296,6 +296,9 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
  * RMS_NORM   [k,..] f32                                                 shape of src[0], f32      rms_norm
  * ROPE       [d,h,n,b] f32 f16    pos [n] i32         factors [r/2]     shape and type of src[0]  rope
  * SILU       float                                                      shape and type of src[0]
+ * RELU GELU  float                                                      shape and type of src[0]
+ * GELU_ERF   float                                                      shape and type of src[0]
+ * GELU_QUICK float                                                      shape and type of src[0]
  * GLU        gate float           up or absent                          see below                 glu
  * SOFT_MAX   [k,q,h,b] f32        mask f32/f16                          shape of src[0], f32      soft_max
  * MUL_MAT    A [k,m,b,c] any      B [k,n,B,C] float                     [m,n,B,C] f32             mul_mat
@@ -303,8 +306,9 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
  * ATTENTION  Q [d,q,h,b] f32      K [d,s,g,b] f16     V [d,s,g,b] f16   [d,h,q,b] f32             attention
  *
  * All strides are honoured; dst must not overlap itself.  "any" = every type the build has kernels for.
- * In place (dst on exactly src[0]'s memory with the same strides) is legal for ADD, MUL, RMS_NORM, ROPE, SILU,
- * SOFT_MAX and two-source GLU (on either source); any other overlap of dst with a source is INGOT_ERR_INVALID.
+ * In place (dst on exactly src[0]'s memory with the same strides) is legal for ADD, MUL, RMS_NORM, ROPE, SILU, RELU,
+ * the GELUs, SOFT_MAX and two-source GLU (on either source); any other overlap of dst with a source is
+ * INGOT_ERR_INVALID.
  *
  * GET_ROWS   dst row (i,j,l) = table row ids(i,j,l) of matrix (j,l).  An id outside 0..r-1 reads nothing and gives a
  *            row of NaN.
@@ -318,7 +322,8 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
  * ROPE       Rotates pairs of the first n_dims elements by pos * theta_i, theta_i = freq_base^(-2i/n_dims) /
  *            factors[i], scaled as YaRN (Peng et al. 2023, arXiv 2309.00071) says.  mode NORMAL pairs (2i, 2i+1), NEOX
  *            pairs (i, i + n_dims/2).  Elements from n_dims on are copied.
- * SILU       x / (1 + exp(-x)).
+ * SILU       x / (1 + exp(-x)).  RELU, GELU (the tanh form), GELU_ERF and GELU_QUICK are the functions of the gate in
+ *            REGLU, GEGLU, GEGLU_ERF and GEGLU_QUICK below.
  * GLU        act(gate) * up, act by params.glu.kind.  With src[1] absent src[0] is [2f, ..]: the first f elements of a
  *            row are the gate, the rest is up, and dst is [f, ..].
  * SOFT_MAX   softmax(scale * x + mask) over dimension 0.  mask [k, >= q, h' , b'] with h % h' = 0, b % b' = 0.  A row
@@ -343,6 +348,10 @@ typedef enum ingot_op {
     INGOT_OP_RMS_NORM,
     INGOT_OP_ROPE,
     INGOT_OP_SILU,
+    INGOT_OP_RELU,
+    INGOT_OP_GELU,
+    INGOT_OP_GELU_ERF,
+    INGOT_OP_GELU_QUICK,
     INGOT_OP_GLU,
     INGOT_OP_SOFT_MAX,
     INGOT_OP_MUL_MAT,
@@ -453,6 +462,10 @@ ingot_tensor *ingot_rope(ingot_graph *g, ingot_tensor *a, ingot_tensor *pos, ing
 ingot_tensor *ingot_rope_inplace(ingot_graph *g, ingot_tensor *a, ingot_tensor *pos, ingot_tensor *factors,
                                  const ingot_rope_params *params);
 ingot_tensor *ingot_silu(ingot_graph *g, ingot_tensor *a);
+ingot_tensor *ingot_relu(ingot_graph *g, ingot_tensor *a);
+ingot_tensor *ingot_gelu(ingot_graph *g, ingot_tensor *a);
+ingot_tensor *ingot_gelu_erf(ingot_graph *g, ingot_tensor *a);
+ingot_tensor *ingot_gelu_quick(ingot_graph *g, ingot_tensor *a);
 /* up NULL: split form. */
 ingot_tensor *ingot_glu(ingot_graph *g, ingot_tensor *gate, ingot_tensor *up, const ingot_glu_params *params);
 ingot_tensor *ingot_soft_max(ingot_graph *g, ingot_tensor *a, ingot_tensor *mask, float scale);

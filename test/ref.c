@@ -125,6 +125,15 @@ double ref_glu(const ingot_glu_params *p, double g, double y) {
     }
 }
 
+double ref_unary(ingot_op op, double x) {
+    const ingot_glu_kind kind = op == INGOT_OP_SILU       ? INGOT_GLU_SWIGLU
+                                : op == INGOT_OP_RELU     ? INGOT_GLU_REGLU
+                                : op == INGOT_OP_GELU     ? INGOT_GLU_GEGLU
+                                : op == INGOT_OP_GELU_ERF ? INGOT_GLU_GEGLU_ERF
+                                                          : INGOT_GLU_GEGLU_QUICK;
+    return ref_glu(&(ingot_glu_params){.kind = kind}, x, 1.0);
+}
+
 static void glu(const struct op_case *c, double *out) {
     struct values gate = values_of(c->src[0]), up = c->src[1] ? values_of(c->src[1]) : gate;
     const int64_t *ne = c->dst->t.ne;
@@ -239,8 +248,12 @@ double *case_reference(const struct op_case *c) {
         rope(c, out);
         break;
     case INGOT_OP_SILU:
+    case INGOT_OP_RELU:
+    case INGOT_OP_GELU:
+    case INGOT_OP_GELU_ERF:
+    case INGOT_OP_GELU_QUICK:
         x = tensor_values(c->src[0]);
-        for (int64_t i = 0; i < count; i++) out[i] = silu(x[i]);
+        for (int64_t i = 0; i < count; i++) out[i] = ref_unary(c->op, x[i]);
         break;
     case INGOT_OP_GLU:
         glu(c, out);

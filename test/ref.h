@@ -22,6 +22,8 @@ double *case_reference(const struct op_case *c);
 
 /* act(g) * y. */
 double ref_glu(const ingot_glu_params *params, double g, double y);
+/* SILU, RELU, the GELUs. */
+double ref_unary(ingot_op op, double x);
 
 /* MUL_MAT, MUL_MAT_ID: how much smaller the result's power is than that of its terms, at least 1.  Rounding errs in proportion
  * to the terms; where few sums happen to come out near 0, NMSE would blame the kernel for it. */

@@ -429,7 +429,8 @@ static void overlaps(void **state) {
     for (ingot_op op = INGOT_OP_GET_ROWS; op < INGOT_OP_COUNT; op++)
         for (int i = 0; i < 4; i++) {
             const bool in_place = (i == 0 && (op == INGOT_OP_ADD || op == INGOT_OP_MUL || op == INGOT_OP_RMS_NORM ||
-                                              op == INGOT_OP_ROPE || op == INGOT_OP_SILU || op == INGOT_OP_SOFT_MAX)) ||
+                                              op == INGOT_OP_ROPE || (op >= INGOT_OP_SILU && op <= INGOT_OP_GELU_QUICK) ||
+                                              op == INGOT_OP_SOFT_MAX)) ||
                                   (i < 2 && op == INGOT_OP_GLU);
             make(&c, op);
             if (!has(&c, i)) continue;

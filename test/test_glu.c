@@ -86,6 +86,32 @@ static void every_element(void **state) {
     }
 }
 
+/* The functions of the gate alone: what a GLU with 1 as its other half gives, bit for bit, each by its own builder. */
+static void functions_alone(void **state) {
+    (void)state;
+    enum { N = 1000 };
+    struct tensor *x = tensor_new(INGOT_TYPE_F32, N, 1, 1, 1, NULL), *one = tensor_new(INGOT_TYPE_F32, N, 1, 1, 1, NULL),
+                  *y = tensor_new(INGOT_TYPE_F32, N, 1, 1, 1, NULL);
+    ingot_tensor *(*const builders[])(ingot_graph *, ingot_tensor *) = {ingot_silu, ingot_relu, ingot_gelu, ingot_gelu_erf,
+                                                                       ingot_gelu_quick};
+    const ingot_glu_kind kinds[] = {INGOT_GLU_SWIGLU, INGOT_GLU_REGLU, INGOT_GLU_GEGLU, INGOT_GLU_GEGLU_ERF,
+                                    INGOT_GLU_GEGLU_QUICK};
+    const char *const names[] = {"silu", "relu", "gelu", "gelu_erf", "gelu_quick"};
+    tensor_fill_random(x, -20.0, 20.0), tensor_fill(one, 1.0);
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        const double *expected = run((ingot_glu_params){.kind = kinds[i]}, x, one);
+        ingot_graph *g = NULL;
+        assert_string_equal(ingot_op_name((ingot_op)(INGOT_OP_SILU + i)), names[i]);
+        tensor_poison(y), tensor_upload(y);
+        CHECK_OK(ingot_graph_create(check_context(), &g));
+        ingot_cpy(g, builders[i](g, ingot_leaf(g, &x->t)), ingot_leaf(g, &y->t));
+        CHECK_OK(ingot_graph_plan(g, NULL, NULL));
+        CHECK_OK(ingot_graph_run(g));
+        check_result(y, expected, 0.0, names[i]);
+        ingot_graph_destroy(g);
+    }
+}
+
 static void special_values(void **state) {
     (void)state;
     const double gates[] = {0.0, -0.0, NAN, 1.0, 3e38, -3e38, INFINITY, -5.0, 5.0, 5.0, 0x1p-149},
@@ -121,6 +147,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CHECK_TEST(every_form),
         CHECK_TEST(every_element),
+        CHECK_TEST(functions_alone),
         CHECK_TEST(special_values),
     };
     return check_main("glu", tests, COUNT(tests));

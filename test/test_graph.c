@@ -33,6 +33,10 @@ static void graph_shapes(void **state) {
     check_tensor(ingot_rms_norm(g, f, 0), INGOT_TYPE_F32, 64, 3, 2, 1);
     check_tensor(ingot_rope(g, h, pos, NULL, &rope), INGOT_TYPE_F16, 64, 3, 2, 1);
     check_tensor(ingot_silu(g, h), INGOT_TYPE_F16, 64, 3, 2, 1);
+    check_tensor(ingot_relu(g, h), INGOT_TYPE_F16, 64, 3, 2, 1);
+    check_tensor(ingot_gelu(g, h), INGOT_TYPE_F16, 64, 3, 2, 1);
+    check_tensor(ingot_gelu_erf(g, h), INGOT_TYPE_F16, 64, 3, 2, 1);
+    check_tensor(ingot_gelu_quick(g, h), INGOT_TYPE_F16, 64, 3, 2, 1);
     check_tensor(ingot_glu(g, f, NULL, &swiglu), INGOT_TYPE_F32, 32, 3, 2, 1);
     check_tensor(ingot_glu(g, f, f, &swiglu), INGOT_TYPE_F32, 64, 3, 2, 1);
     check_tensor(ingot_soft_max(g, f, NULL, 1), INGOT_TYPE_F32, 64, 3, 2, 1);
@@ -48,7 +52,7 @@ static void graph_shapes(void **state) {
     assert_ptr_equal(ingot_set_rows(g, h, two, pos), h);
     ingot_plan_info info;
     RIG_OK(r, ingot_graph_plan(g, &(ingot_plan_options){.size = sizeof(ingot_plan_options), .measure = 1}, &info));
-    assert_int_equal(info.nodes, 15);
+    assert_int_equal(info.nodes, 19);
     ingot_graph_destroy(g);
     rig_close(r);
 }

@@ -521,21 +521,22 @@ static void rope_many_rows(void **state) {
     case_check(&c, F32_SUMS);
 }
 
-/* ===================================================== Silu ====================================================== */
+/* ================================================= Silu, relu, gelu =============================================== */
 
-static void silu_all(void **state) {
+static void unary_all(void **state) {
     (void)state;
+    int op = 0;
     const int64_t n[] = {1, 31, 64, 257};
     for (size_t t = 0; t < COUNT(floats); t++)
         for (size_t i = 0; i < COUNT(n); i++)
-            for (size_t l = 0; l < COUNT(layouts); l++) {
+            for (size_t l = 0; l < COUNT(layouts); l++, op = (op + 1) % 5) {
                 struct tensor *x = new (floats[t], n[i], 3, 2, 2, l);
                 tensor_fill_random(x, -12.0, 12.0);
                 tensor_set(x, 0, 0, 0, 0, -100.0);
                 tensor_set(x, 0, 1, 0, 0, 200.0);
                 tensor_set(x, 0, 2, 0, 0, 0.0);
                 struct op_case c =
-                    op2(INGOT_OP_SILU, i % 2 ? x : new (floats[t], n[i], 3, 2, 2, (l + i) % COUNT(layouts)), x, NULL);
+                    op2((ingot_op)(INGOT_OP_SILU + op), i % 2 ? x : new (floats[t], n[i], 3, 2, 2, (l + i) % COUNT(layouts)), x, NULL);
                 case_check(&c, F32_SUMS);
                 check_release();
             }
@@ -1151,7 +1152,7 @@ int main(void) {
         CHECK_TEST(rope_far),
         CHECK_TEST(rope_slice_R42),
         CHECK_TEST(rope_many_rows),
-        CHECK_TEST(silu_all),
+        CHECK_TEST(unary_all),
         CHECK_TEST(soft_max_shapes),
         CHECK_TEST(soft_max_range),
         CHECK_TEST(mul_mat_types),

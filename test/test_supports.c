@@ -43,6 +43,10 @@ static bool listed(ingot_op op, ingot_type a, ingot_type b, ingot_type dst) {
     case INGOT_OP_ROPE:
         return (f32 || a == INGOT_TYPE_F16) && b == INGOT_TYPE_I32 && dst == a;
     case INGOT_OP_SILU:
+    case INGOT_OP_RELU:
+    case INGOT_OP_GELU:
+    case INGOT_OP_GELU_ERF:
+    case INGOT_OP_GELU_QUICK:
         return is_float(a) && dst == a;
     case INGOT_OP_GLU:
         return is_float(a) && b == a && dst == a;
@@ -63,6 +67,10 @@ static int sources_of(ingot_op op) {
     case INGOT_OP_CPY:
     case INGOT_OP_RMS_NORM:
     case INGOT_OP_SILU:
+    case INGOT_OP_RELU:
+    case INGOT_OP_GELU:
+    case INGOT_OP_GELU_ERF:
+    case INGOT_OP_GELU_QUICK:
         return 1;
     case INGOT_OP_ATTENTION:
     case INGOT_OP_MUL_MAT_ID:

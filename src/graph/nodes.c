@@ -134,10 +134,30 @@ ingot_tensor *ingot_rope_inplace(ingot_graph *g, ingot_tensor *a, ingot_tensor *
     return rope(g, a, pos, factors, params, true);
 }
 
-ingot_tensor *ingot_silu(ingot_graph *g, ingot_tensor *a) {
-    struct ingot_call call = {.op = INGOT_OP_SILU, .src = {a}};
-    if (!takes(g, INGOT_OP_SILU, a, a, a, NULL)) return NULL;
+static ingot_tensor *unary(ingot_graph *g, ingot_op op, ingot_tensor *a) {
+    struct ingot_call call = {.op = (int)op, .src = {a}};
+    if (!takes(g, op, a, a, a, NULL)) return NULL;
     return add_like(g, &call, a->type, a);
+}
+
+ingot_tensor *ingot_silu(ingot_graph *g, ingot_tensor *a) {
+    return unary(g, INGOT_OP_SILU, a);
+}
+
+ingot_tensor *ingot_relu(ingot_graph *g, ingot_tensor *a) {
+    return unary(g, INGOT_OP_RELU, a);
+}
+
+ingot_tensor *ingot_gelu(ingot_graph *g, ingot_tensor *a) {
+    return unary(g, INGOT_OP_GELU, a);
+}
+
+ingot_tensor *ingot_gelu_erf(ingot_graph *g, ingot_tensor *a) {
+    return unary(g, INGOT_OP_GELU_ERF, a);
+}
+
+ingot_tensor *ingot_gelu_quick(ingot_graph *g, ingot_tensor *a) {
+    return unary(g, INGOT_OP_GELU_QUICK, a);
 }
 
 ingot_tensor *ingot_glu(ingot_graph *g, ingot_tensor *gate, ingot_tensor *up, const ingot_glu_params *params) {

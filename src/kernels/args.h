@@ -143,9 +143,10 @@ struct ingot_rope_args {
     float   freq_scale, ext_factor, magnitude, corr_low, corr_high, reserved;
 };
 
-/* SILU type. */
+/* UNARY type: the function of the gate in the GLU of this kind. */
 struct ingot_unary_args {
     struct ingot_arg_tensor src, dst;
+    int32_t kind, reserved;
 };
 
 /* GLU type: gate and up of dst's shape (the split form arrives as two views).  dst: NULL data if only q8 is wanted;

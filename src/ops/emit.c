@@ -9,13 +9,24 @@
 #include <string.h>
 
 static ingot_emit_fn *const emit_fns[INGOT_OP_INTERNAL_COUNT] = {
-    [INGOT_OP_GET_ROWS] = ingot_emit_get_rows, [INGOT_OP_SET_ROWS] = ingot_emit_set_rows,
-    [INGOT_OP_CPY] = ingot_emit_cpy,           [INGOT_OP_ADD] = ingot_emit_binary,
-    [INGOT_OP_MUL] = ingot_emit_binary,        [INGOT_OP_RMS_NORM] = ingot_emit_rms_norm,
-    [INGOT_OP_ROPE] = ingot_emit_rope,         [INGOT_OP_SILU] = ingot_emit_silu,
-    [INGOT_OP_GLU] = ingot_emit_glu,           [INGOT_OP_SOFT_MAX] = ingot_emit_soft_max,
-    [INGOT_OP_MUL_MAT] = ingot_emit_mul_mat,   [INGOT_OP_MUL_MAT_ID] = ingot_emit_mul_mat,
-    [INGOT_OP_ATTENTION] = ingot_emit_attention, [INGOT_OP_QUANTIZE] = ingot_emit_quantize,
+    [INGOT_OP_GET_ROWS] = ingot_emit_get_rows,
+    [INGOT_OP_SET_ROWS] = ingot_emit_set_rows,
+    [INGOT_OP_CPY] = ingot_emit_cpy,
+    [INGOT_OP_ADD] = ingot_emit_binary,
+    [INGOT_OP_MUL] = ingot_emit_binary,
+    [INGOT_OP_RMS_NORM] = ingot_emit_rms_norm,
+    [INGOT_OP_ROPE] = ingot_emit_rope,
+    [INGOT_OP_SILU] = ingot_emit_unary,
+    [INGOT_OP_RELU] = ingot_emit_unary,
+    [INGOT_OP_GELU] = ingot_emit_unary,
+    [INGOT_OP_GELU_ERF] = ingot_emit_unary,
+    [INGOT_OP_GELU_QUICK] = ingot_emit_unary,
+    [INGOT_OP_GLU] = ingot_emit_glu,
+    [INGOT_OP_SOFT_MAX] = ingot_emit_soft_max,
+    [INGOT_OP_MUL_MAT] = ingot_emit_mul_mat,
+    [INGOT_OP_MUL_MAT_ID] = ingot_emit_mul_mat,
+    [INGOT_OP_ATTENTION] = ingot_emit_attention,
+    [INGOT_OP_QUANTIZE] = ingot_emit_quantize,
 };
 
 /* Nothing to compute: an empty result, or (set_rows) no rows to write. */

@@ -25,6 +25,10 @@ const struct ingot_op_rule ingot_op_rules[INGOT_OP_INTERNAL_COUNT] = {
     [INGOT_OP_ROPE]      = {"rope",      2, 3, 1, false, {TYPES_F32 | TYPES_F16, TYPES_I32, TYPES_F32, 0,
                                                           TYPES_F32 | TYPES_F16, 0, 0}, check_rope},
     [INGOT_OP_SILU]      = {"silu",      1, 1, 1, false, {TYPES_FLOAT, 0, 0, 0, TYPES_FLOAT, 0, 0}, NULL},
+    [INGOT_OP_RELU]       = {"relu",      1, 1, 1, false, {TYPES_FLOAT, 0, 0, 0, TYPES_FLOAT, 0, 0}, NULL},
+    [INGOT_OP_GELU]       = {"gelu",      1, 1, 1, false, {TYPES_FLOAT, 0, 0, 0, TYPES_FLOAT, 0, 0}, NULL},
+    [INGOT_OP_GELU_ERF]   = {"gelu_erf",  1, 1, 1, false, {TYPES_FLOAT, 0, 0, 0, TYPES_FLOAT, 0, 0}, NULL},
+    [INGOT_OP_GELU_QUICK] = {"gelu_quick", 1, 1, 1, false, {TYPES_FLOAT, 0, 0, 0, TYPES_FLOAT, 0, 0}, NULL},
     [INGOT_OP_GLU]       = {"glu",       1, 2, 3, true,  {TYPES_FLOAT, TYPES_FLOAT, 0, 0, TYPES_FLOAT, 0, 0}, check_glu},
     [INGOT_OP_SOFT_MAX]  = {"soft_max",  1, 2, 1, false, {TYPES_F32, TYPES_F32 | TYPES_F16, 0, 0, TYPES_F32, 0, 0},
                             check_soft_max},
@@ -45,6 +49,7 @@ const struct ingot_op_rule ingot_op_rules[INGOT_OP_INTERNAL_COUNT] = {
 #define REPEATED(op, slot, of)                                                                                         \
     {op, slot, 0, REL_DIVIDES, of, 0}, {op, slot, 1, REL_DIVIDES, of, 1}, {op, slot, 2, REL_DIVIDES, of, 2},           \
     {op, slot, 3, REL_DIVIDES, of, 3}
+#define UNARY(op) SAME_SHAPE(op, SLOT_DST, SLOT_S0), {op, SLOT_DST, 0, REL_TYPE, SLOT_S0, 0}
 #define ADDED(op, slot)                                                                                                \
     {op, slot, 0, REL_SAME, SLOT_DST, 0}, {op, slot, 1, REL_ONE_OR_SAME, SLOT_DST, 1},                                 \
     {op, slot, 2, REL_ONE_OR_SAME, SLOT_DST, 2}, {op, slot, 3, REL_ONE_OR_SAME, SLOT_DST, 3}
@@ -88,8 +93,11 @@ const struct ingot_shape_rule ingot_shape_rules[] = {
     VECTOR(INGOT_OP_ROPE, SLOT_S1),
     VECTOR(INGOT_OP_ROPE, SLOT_S2),
 
-    SAME_SHAPE(INGOT_OP_SILU, SLOT_DST, SLOT_S0),
-    {INGOT_OP_SILU, SLOT_DST, 0, REL_TYPE, SLOT_S0, 0},
+    UNARY(INGOT_OP_SILU),
+    UNARY(INGOT_OP_RELU),
+    UNARY(INGOT_OP_GELU),
+    UNARY(INGOT_OP_GELU_ERF),
+    UNARY(INGOT_OP_GELU_QUICK),
 
     SAME_SHAPE(INGOT_OP_GLU, SLOT_S1, SLOT_S0),
     {INGOT_OP_GLU, SLOT_S1, 0, REL_TYPE, SLOT_S0, 0},
