@@ -493,6 +493,8 @@ typedef struct ingot_plan_info {
 } ingot_plan_info;
 
 /* Checks the graph, picks every kernel, fuses, lays intermediates out.  Allocates (unless the caller brings an arena).
+ * One launch each become: rms_norm * row; a mul_mat or mul_mat_id of few columns with up to two sums (a bias, a
+ * residual); two products of the same activations, or one, with the GLU of what they give.
  * Nodes may not be added afterwards; planning again is legal and gives the same plan.  `options`, `info` may be NULL.
  * INGOT_ERR_INVALID (the first building error, a null weight), INGOT_ERR_UNSUPPORTED, INGOT_ERR_STATE,
  * INGOT_ERR_HOST_MEMORY, INGOT_ERR_DEVICE_MEMORY (also: arena too small; `info` tells the size). */

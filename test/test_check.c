@@ -279,7 +279,7 @@ static void shapes_that_do_not_match(void **state) {
             }
     make(&c, INGOT_OP_GLU), c.node.src[1] = NULL, refuse(&c, "halves and a dst of full width", 0, 0);
     make(&c, INGOT_OP_GLU), c.node.src[1] = NULL, c.t[0].ne[0] = 255, c.node.dst.ne[0] = 127,
-                               refuse(&c, "odd halves", 0, 0);
+                            refuse(&c, "odd halves", 0, 0);
     make(&c, INGOT_OP_CPY), put(&c, DST, F32, 512, 2, 2, 2), accept(&c, "another shape");
     make(&c, INGOT_OP_CPY), put(&c, 0, INGOT_TYPE_Q8_0, 256, 4, 2, 2), put(&c, DST, F32, 512, 2, 2, 2);
     refuse(&c, "another shape from q8_0", 0, 0);
@@ -414,7 +414,8 @@ static void bad_params(void **state) {
                                     {INGOT_GLU_SWIGLU_OAI, NAN, 1.0f},
                                     {INGOT_GLU_SWIGLU_OAI, 1.0f, -1.0f},
                                     {INGOT_GLU_SWIGLU_OAI, 1.0f, NAN}};
-    for (int i = 0; i < COUNT(bad); i++) make(&c, INGOT_OP_GLU), c.node.params.glu = bad[i], refuse(&c, "clamp %d", i, 0);
+    for (int i = 0; i < COUNT(bad); i++)
+        make(&c, INGOT_OP_GLU), c.node.params.glu = bad[i], refuse(&c, "clamp %d", i, 0);
     make(&c, INGOT_OP_GLU), c.node.params.glu = (ingot_glu_params){INGOT_GLU_SWIGLU_OAI, 1.0f, INFINITY};
     accept(&c, "no limit");
     make(&c, INGOT_OP_GLU), c.node.params.glu = (ingot_glu_params){INGOT_GLU_SWIGLU, NAN, NAN};
@@ -428,10 +429,11 @@ static void overlaps(void **state) {
     struct call c;
     for (ingot_op op = INGOT_OP_GET_ROWS; op < INGOT_OP_COUNT; op++)
         for (int i = 0; i < 4; i++) {
-            const bool in_place = (i == 0 && (op == INGOT_OP_ADD || op == INGOT_OP_MUL || op == INGOT_OP_RMS_NORM ||
-                                              op == INGOT_OP_ROPE || (op >= INGOT_OP_SILU && op <= INGOT_OP_GELU_QUICK) ||
-                                              op == INGOT_OP_SOFT_MAX)) ||
-                                  (i < 2 && op == INGOT_OP_GLU);
+            const bool in_place =
+                (i == 0 &&
+                 (op == INGOT_OP_ADD || op == INGOT_OP_MUL || op == INGOT_OP_RMS_NORM || op == INGOT_OP_ROPE ||
+                  (op >= INGOT_OP_SILU && op <= INGOT_OP_GELU_QUICK) || op == INGOT_OP_SOFT_MAX)) ||
+                (i < 2 && op == INGOT_OP_GLU);
             make(&c, op);
             if (!has(&c, i)) continue;
             c.node.dst.data = c.t[i].data;

@@ -92,16 +92,18 @@ static struct tensor *one_by_one(const struct fused *f, const struct tensor *w, 
                            .params.mul_mat.prec = f->prec};
         y[i] = compute(node, rows, ne[1], ne[2]);
         for (int a = f->form == GATED ? i : 0; a < (f->form == GATED ? i + 1 : 2); a++)
-            if (add[a]) y[i] = compute((ingot_node){.op = INGOT_OP_ADD, .src = {&y[i]->t, &add[a]->t}}, rows, ne[1], ne[2]);
+            if (add[a])
+                y[i] = compute((ingot_node){.op = INGOT_OP_ADD, .src = {&y[i]->t, &add[a]->t}}, rows, ne[1], ne[2]);
     }
     if (f->form == PLAIN) return y[0];
-    return compute((ingot_node){.op = INGOT_OP_GLU, .src = {&y[0]->t, y[1] ? &y[1]->t : NULL}, .params.glu = f->glu}, f->m,
-                   ne[1], ne[2]);
+    return compute((ingot_node){.op = INGOT_OP_GLU, .src = {&y[0]->t, y[1] ? &y[1]->t : NULL}, .params.glu = f->glu},
+                   f->m, ne[1], ne[2]);
 }
 
 /* The same in float64, and how far rounding B to 8 bits may move it: by a share of what the sums' terms amount to. */
-static double *in_float64(const struct fused *f, const struct tensor *w, const struct tensor *w2, const struct tensor *x,
-                          const struct tensor *ids, struct tensor *const add[2], const int64_t *ne, double *noise) {
+static double *in_float64(const struct fused *f, const struct tensor *w, const struct tensor *w2,
+                          const struct tensor *x, const struct tensor *ids, struct tensor *const add[2],
+                          const int64_t *ne, double *noise) {
     double *out = check_alloc((size_t)(ne[0] * ne[1] * ne[2]) * sizeof *out), *at = out, terms = 0.0, power = 0.0;
     const double *ws[2] = {tensor_values(w), w2 ? tensor_values(w2) : NULL}, *xs = tensor_values(x);
     const int64_t rows = w->t.ne[1], x1 = x->t.ne[1];
@@ -195,17 +197,17 @@ static void every_type_and_n(void **state) {
                 const int64_t block = ingot_type_block(all_types[t]), unit = block > 1 ? block : 33;
                 /* shorter than a warp's reach, several warps, an odd number of blocks */
                 const int64_t k[] = {unit, 3 * unit, (4096 / unit + 1) * unit};
-                check_fused(&(struct fused){.type = all_types[t],
-                                            .k = k[i % 3],
-                                            .m = (int64_t[]){17, 1, 40, 9}[i % 4],
-                                            .n = n,
-                                            .ne2 = 1,
-                                            .ratio2 = 1,
-                                            .form = (enum form)form,
-                                            .add = {form == HALVES ? NOTHING : A_ROW + i % 2,
-                                                    form == HALVES ? NOTHING : i / 2 % 2 * A_TENSOR},
-                                            .strided = i % 5 == 0,
-                                            .glu = kind_of(i)});
+                check_fused(&(struct fused){
+                    .type = all_types[t],
+                    .k = k[i % 3],
+                    .m = (int64_t[]){17, 1, 40, 9}[i % 4],
+                    .n = n,
+                    .ne2 = 1,
+                    .ratio2 = 1,
+                    .form = (enum form)form,
+                    .add = {form == HALVES ? NOTHING : A_ROW + i % 2, form == HALVES ? NOTHING : i / 2 % 2 * A_TENSOR},
+                    .strided = i % 5 == 0,
+                    .glu = kind_of(i)});
             }
 }
 
@@ -291,7 +293,8 @@ static void bad_ids(void **state) {
             for (int kind = 0; kind < (form == PLAIN ? 1 : 6); kind++) {
                 const int64_t k = 256, m = 37, rows = form == HALVES ? 2 * m : m;
                 struct tensor *w = random_new(all_types[t], k, rows, 3, &packed),
-                              *w2 = random_new(all_types[t], k, rows, 3, &packed), *x = random_new(F32, k, 1, 2, &packed),
+                              *w2 = random_new(all_types[t], k, rows, 3, &packed),
+                              *x = random_new(F32, k, 1, 2, &packed),
                               *ids = tensor_new(INGOT_TYPE_I32, 2, 2, 1, 1, NULL),
                               *dst = tensor_new(F32, m, 2, 2, 1, &gapped), *row = random_new(F32, m, 1, 1, &packed);
                 const double values[] = {2.0, -1.0, 3.0, 0.0};
@@ -309,8 +312,8 @@ static void bad_ids(void **state) {
                 for (int i = 0; i < 4; i++)
                     for (int64_t r = 0; r < m; r++)
                         if (isnan(tensor_get(dst, r, i % 2, i / 2, 0)) != (i == 1 || i == 2))
-                            check_fail("%s, form %d, kind %d: id %g gives %g in row %d", ingot_type_name(all_types[t]), form,
-                                       kind, values[i], tensor_get(dst, r, i % 2, i / 2, 0), (int)r);
+                            check_fail("%s, form %d, kind %d: id %g gives %g in row %d", ingot_type_name(all_types[t]),
+                                       form, kind, values[i], tensor_get(dst, r, i % 2, i / 2, 0), (int)r);
                 check_release();
             }
 }
@@ -326,11 +329,11 @@ static void refused_calls(void **state) {
     tensor_upload(dst), tensor_upload(three);
     struct ingot_call good = {.op = INGOT_OP_MUL_MAT, .dst = &dst->t, .src = {&w->t, &x->t}}, calls[6];
     for (size_t i = 0; i < COUNT(calls); i++) calls[i] = good;
-    calls[0].gated = true, calls[0].up = &w2->t, calls[0].glu = swiglu;                         /* other strides */
-    calls[1].gated = true, calls[1].up = &w->t, calls[1].glu = none;                            /* no kind */
-    calls[2].gated = true, calls[2].src[0] = &odd->t, calls[2].dst = &three->t;                 /* no halves */
-    calls[3].gated = true, calls[3].glu = swiglu;                                               /* dst of both halves */
-    calls[4].add[0] = &half->t;                                                                 /* too few rows */
+    calls[0].gated = true, calls[0].up = &w2->t, calls[0].glu = swiglu;         /* other strides */
+    calls[1].gated = true, calls[1].up = &w->t, calls[1].glu = none;            /* no kind */
+    calls[2].gated = true, calls[2].src[0] = &odd->t, calls[2].dst = &three->t; /* no halves */
+    calls[3].gated = true, calls[3].glu = swiglu;                               /* dst of both halves */
+    calls[4].add[0] = &half->t;                                                 /* too few rows */
     calls[5].gated = true, calls[5].up = &w->t, calls[5].glu = swiglu, calls[5].add[1] = &dst->t; /* not in place */
     for (size_t i = 0; i < COUNT(calls); i++) {
         if (emit(&calls[i]) != INGOT_ERR_INVALID) check_fail("call %d is not refused", (int)i);
@@ -498,7 +501,8 @@ static ingot_tensor *bias_changes(ingot_graph *g, const struct data *d) {
     ingot_cpy(g, leaf(g, d->bias2), b);
     return unit(g, gate, times(g, d->w2, x));
 }
-static ingot_tensor *residual_changes(ingot_graph *g, const struct data *d) { /* and so does x: neither place is legal */
+static ingot_tensor *residual_changes(ingot_graph *g,
+                                      const struct data *d) { /* and so does x: neither place is legal */
     ingot_tensor *x = leaf(g, d->x), *res = leaf(g, d->res), *y = times(g, d->w, x);
     ingot_cpy(g, leaf(g, d->out), res);
     ingot_cpy(g, leaf(g, d->x2), x);
@@ -512,7 +516,8 @@ static ingot_tensor *product_read_elsewhere(ingot_graph *g, const struct data *d
     ingot_tensor *y = times(g, d->w, leaf(g, d->x));
     return ingot_mul(g, ingot_add(g, y, leaf(g, d->res)), y);
 }
-static ingot_tensor *one_number(ingot_graph *g, const struct data *d) { /* repeated along rows: no addend of a product */
+static ingot_tensor *one_number(ingot_graph *g,
+                                const struct data *d) { /* repeated along rows: no addend of a product */
     ingot_tensor *one = ingot_view(g, leaf(g, d->bias), 1, (int64_t[]){1}, NULL, 0);
     return ingot_add(g, times(g, d->w, leaf(g, d->x)), one);
 }
@@ -612,8 +617,8 @@ static void graphs_of(ingot_type type, int64_t n) {
         unsigned char *twin = outcome(&d, graphs[i].build, false, &without, &bytes[1], ne);
         const bool gemm = n > 8 && check_context()->blas != NULL;
         if (without != 0 || (gemm ? with > graphs[i].fused : with != graphs[i].fused))
-            check_fail("%s, %s, n = %d: %d nodes fused away, %d expected", graphs[i].name, ingot_type_name(type), (int)n,
-                       with, graphs[i].fused);
+            check_fail("%s, %s, n = %d: %d nodes fused away, %d expected", graphs[i].name, ingot_type_name(type),
+                       (int)n, with, graphs[i].fused);
         if (bytes[0] != bytes[1] || memcmp(fused, twin, bytes[0]) != 0)
             check_fail("%s, %s, n = %d: other bits than without fusion", graphs[i].name, ingot_type_name(type), (int)n);
         for (int64_t e = 0; e < ne[0] * ne[1] * ne[2]; e++) {
@@ -639,7 +644,8 @@ static void halves(void **state) {
             unsigned char *bits[2] = {NULL, NULL};
             size_t bytes = 0;
             struct tensor *w = random_new(all_types[t], 256, 512, 3, &packed),
-                          *down = random_new(all_types[t], 256, 31, 3, &packed), *x = random_new(F32, 256, 1, 2, &packed),
+                          *down = random_new(all_types[t], 256, 31, 3, &packed),
+                          *x = random_new(F32, 256, 1, 2, &packed),
                           *chosen = tensor_new(INGOT_TYPE_I32, 2, 2, 1, 1, NULL);
             tensor_fill_random(chosen, 0.0, 2.999), tensor_upload(chosen);
             for (int fuse = 0; fuse < 2; fuse++) {
@@ -650,7 +656,8 @@ static void halves(void **state) {
                 ingot_tensor *h, *i = leaf(g, chosen), *a = leaf(g, x);
                 if (!ids) a = ingot_reshape(g, a, 2, (int64_t[]){256, 2});
                 ingot_tensor *one = ingot_view(g, weight(g, w), 2, (int64_t[]){256, 512}, (size_t[]){0, w->t.nb[1]}, 0);
-                ingot_tensor *last = ingot_view(g, weight(g, down), 2, (int64_t[]){256, 31}, (size_t[]){0, down->t.nb[1]}, 0);
+                ingot_tensor *last =
+                    ingot_view(g, weight(g, down), 2, (int64_t[]){256, 31}, (size_t[]){0, down->t.nb[1]}, 0);
                 h = unit(g, ids ? by_ids(g, w, a, i) : ingot_mul_mat(g, one, a, INGOT_PREC_DEFAULT), NULL);
                 h = ids ? by_ids(g, down, h, i) : ingot_mul_mat(g, last, h, INGOT_PREC_DEFAULT);
                 ingot_output(g, h);
@@ -674,9 +681,9 @@ static void halves(void **state) {
 int main(void) {
     type_count = check_types(all_types);
     const struct CMUnitTest tests[] = {
-        CHECK_TEST(every_type_and_n), CHECK_TEST(matrices), CHECK_TEST(chosen_experts), CHECK_TEST(many_rows),
-        CHECK_TEST(exact_products),   CHECK_TEST(bad_ids),  CHECK_TEST(refused_calls),  CHECK_TEST(plans),
-        CHECK_TEST(halves),
+        CHECK_TEST(every_type_and_n), CHECK_TEST(matrices),       CHECK_TEST(chosen_experts),
+        CHECK_TEST(many_rows),        CHECK_TEST(exact_products), CHECK_TEST(bad_ids),
+        CHECK_TEST(refused_calls),    CHECK_TEST(plans),          CHECK_TEST(halves),
     };
     return check_main("fused", tests, COUNT(tests));
 }

@@ -78,7 +78,8 @@ static void every_element(void **state) {
             const double x = tensor_get(gate, i, 0, 0, 0), y = tensor_get(up, i, 0, 0, 0), ref = ref_glu(&p, x, y);
             const double u = steep[kind] * fabs(x) * (kind == INGOT_GLU_GEGLU ? 1.0 + 0.045 * x * x : 1.0);
             /* e^u ends at 2^128 */
-            const double bound = fabs(ref) * (8e-7 + 2e-7 * fmin(u, 110.0)) + fabs(x) * (fabs(y) + 1.0) * 0x1p-127 + 0x1p-147;
+            const double bound =
+                fabs(ref) * (8e-7 + 2e-7 * fmin(u, 110.0)) + fabs(x) * (fabs(y) + 1.0) * 0x1p-127 + 0x1p-147;
             if (!(fabs(out[i] - ref) <= bound))
                 check_fail("kind %d of gate %.9g and up %.9g: %.9g, expected %.9g within %.2g", kind, x, y, out[i], ref,
                            bound);
@@ -90,10 +91,11 @@ static void every_element(void **state) {
 static void functions_alone(void **state) {
     (void)state;
     enum { N = 1000 };
-    struct tensor *x = tensor_new(INGOT_TYPE_F32, N, 1, 1, 1, NULL), *one = tensor_new(INGOT_TYPE_F32, N, 1, 1, 1, NULL),
+    struct tensor *x = tensor_new(INGOT_TYPE_F32, N, 1, 1, 1, NULL),
+                  *one = tensor_new(INGOT_TYPE_F32, N, 1, 1, 1, NULL),
                   *y = tensor_new(INGOT_TYPE_F32, N, 1, 1, 1, NULL);
-    ingot_tensor *(*const builders[])(ingot_graph *, ingot_tensor *) = {ingot_silu, ingot_relu, ingot_gelu, ingot_gelu_erf,
-                                                                       ingot_gelu_quick};
+    ingot_tensor *(*const builders[])(ingot_graph *, ingot_tensor *) = {ingot_silu, ingot_relu, ingot_gelu,
+                                                                        ingot_gelu_erf, ingot_gelu_quick};
     const ingot_glu_kind kinds[] = {INGOT_GLU_SWIGLU, INGOT_GLU_REGLU, INGOT_GLU_GEGLU, INGOT_GLU_GEGLU_ERF,
                                     INGOT_GLU_GEGLU_QUICK};
     const char *const names[] = {"silu", "relu", "gelu", "gelu_erf", "gelu_quick"};

@@ -159,7 +159,8 @@ static void ids_of_each_run(void **state) {
         CHECK_OK(ingot_graph_plan(g, NULL, NULL));
         for (int run = 0; run < 5; run++) {
             for (int64_t i = 0; i < s.used * s.tokens; i++)
-                tensor_set(c.src[2], i % s.used, i / s.used, 0, 0, (double)check_range(run == 3 ? -1 : 0, s.experts - 1));
+                tensor_set(c.src[2], i % s.used, i / s.used, 0, 0,
+                           (double)check_range(run == 3 ? -1 : 0, s.experts - 1));
             tensor_upload(c.src[2]);
             tensor_fill(c.dst, 1.0), tensor_upload(c.dst);
             CHECK_OK(ingot_graph_run(g));
@@ -174,8 +175,12 @@ static void ids_of_each_run(void **state) {
 int main(void) {
     type_count = check_types(all_types);
     const struct CMUnitTest tests[] = {
-        CHECK_TEST(every_type), CHECK_TEST(ids_that_choose_nothing), CHECK_TEST(the_same_bits_as_mul_mat),
-        CHECK_TEST(many_tokens), CHECK_TEST(edges), CHECK_TEST(ids_of_each_run),
+        CHECK_TEST(every_type),
+        CHECK_TEST(ids_that_choose_nothing),
+        CHECK_TEST(the_same_bits_as_mul_mat),
+        CHECK_TEST(many_tokens),
+        CHECK_TEST(edges),
+        CHECK_TEST(ids_of_each_run),
     };
     return check_main("mul_mat_id", tests, COUNT(tests));
 }

@@ -535,8 +535,8 @@ static void unary_all(void **state) {
                 tensor_set(x, 0, 0, 0, 0, -100.0);
                 tensor_set(x, 0, 1, 0, 0, 200.0);
                 tensor_set(x, 0, 2, 0, 0, 0.0);
-                struct op_case c =
-                    op2((ingot_op)(INGOT_OP_SILU + op), i % 2 ? x : new (floats[t], n[i], 3, 2, 2, (l + i) % COUNT(layouts)), x, NULL);
+                struct op_case c = op2((ingot_op)(INGOT_OP_SILU + op),
+                                       i % 2 ? x : new (floats[t], n[i], 3, 2, 2, (l + i) % COUNT(layouts)), x, NULL);
                 case_check(&c, F32_SUMS);
                 check_release();
             }

@@ -224,7 +224,8 @@ static void type_triples(void **state) {
                     if (ingot_type_block(types[d]) > block) block = ingot_type_block(types[d]);
                     k = block > 1 ? block : which ? 64 : 5;
                     /* Where the width of a tensor is not k it must still hold whole blocks of its type. */
-                    if ((op == INGOT_OP_MUL_MAT || op == INGOT_OP_MUL_MAT_ID) && ingot_type_block(types[d]) > 1) continue;
+                    if ((op == INGOT_OP_MUL_MAT || op == INGOT_OP_MUL_MAT_ID) && ingot_type_block(types[d]) > 1)
+                        continue;
                     if ((op == INGOT_OP_GET_ROWS || op == INGOT_OP_SET_ROWS || op == INGOT_OP_ROPE) &&
                         ingot_type_block(types[b]) > 1)
                         continue;
@@ -265,8 +266,8 @@ static void random_shapes(void **state) {
             /* Types that the op could take, as a rule. */
             ingot_type type = types[check_range(0, type_count - 1)];
             if (check_range(0, 3))
-                type = s == 0                       ? INGOT_TYPE_F32
-                       : c.op == INGOT_OP_ATTENTION ? INGOT_TYPE_F16
+                type = s == 0                        ? INGOT_TYPE_F32
+                       : c.op == INGOT_OP_ATTENTION  ? INGOT_TYPE_F16
                        : c.op == INGOT_OP_MUL_MAT_ID ? (s == 2 ? INGOT_TYPE_I32 : INGOT_TYPE_F32)
                        : c.op == INGOT_OP_GET_ROWS || c.op == INGOT_OP_SET_ROWS || c.op == INGOT_OP_ROPE
                            ? INGOT_TYPE_I32

@@ -331,8 +331,7 @@ ingot_status ingot_share_q8(struct ingot_planner *p) {
         const struct ingot_call *call = &old[i].call;
         place = p->step_count;
         p->steps[place] = old[i];
-        if (is_product(call) && ingot_mul_mat_wants_q8(p->ctx, call))
-            st = take_q8(p, place, &place);
+        if (is_product(call) && ingot_mul_mat_wants_q8(p->ctx, call)) st = take_q8(p, place, &place);
         struct ingot_value *base = call->dst ? ingot_value_of(call->dst)->base : NULL;
         if (base && base->origin == INGOT_ORIGIN_NODE && base->producer < 0) base->producer = place;
         p->step_count = place + 1;

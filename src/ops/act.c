@@ -10,8 +10,10 @@ _Static_assert((int)INGOT_ARG_REGLU == INGOT_GLU_REGLU && (int)INGOT_ARG_GEGLU =
 
 /* The kind of GLU whose function of the gate the op is. */
 static const ingot_glu_kind kinds[INGOT_OP_COUNT] = {
-    [INGOT_OP_SILU] = INGOT_GLU_SWIGLU,       [INGOT_OP_RELU] = INGOT_GLU_REGLU,
-    [INGOT_OP_GELU] = INGOT_GLU_GEGLU,        [INGOT_OP_GELU_ERF] = INGOT_GLU_GEGLU_ERF,
+    [INGOT_OP_SILU] = INGOT_GLU_SWIGLU,
+    [INGOT_OP_RELU] = INGOT_GLU_REGLU,
+    [INGOT_OP_GELU] = INGOT_GLU_GEGLU,
+    [INGOT_OP_GELU_ERF] = INGOT_GLU_GEGLU_ERF,
     [INGOT_OP_GELU_QUICK] = INGOT_GLU_GEGLU_QUICK,
 };
 

@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-static const char *const slot_names[SLOT_COUNT] = {"src[0]", "src[1]", "src[2]", "src[3]", "dst", "mul", "add[0]", "add[1]", "up"};
+static const char *const slot_names[SLOT_COUNT] = {"src[0]", "src[1]", "src[2]", "src[3]", "dst",
+                                                   "mul",    "add[0]", "add[1]", "up"};
 
 const char *ingot_slot_name(enum ingot_slot slot) {
     return slot_names[slot];
@@ -281,7 +282,8 @@ static bool is_same_memory(const ingot_tensor *a, const ingot_tensor *b) {
 static ingot_status check_overlap(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot) {
     const ingot_tensor *t = ingot_call_tensor(call, slot), *dst = call->dst;
     const struct ingot_op_rule *rule = &ingot_op_rules[call->op];
-    bool may = ((slot == SLOT_ADD0 || slot == SLOT_ADD1) && !call->gated) || (slot <= SLOT_S3 && (rule->in_place >> slot & 1));
+    bool may =
+        ((slot == SLOT_ADD0 || slot == SLOT_ADD1) && !call->gated) || (slot <= SLOT_S3 && (rule->in_place >> slot & 1));
     char a[96], b[96];
 
     if (dst == NULL || !ingot_overlap(t, dst)) return INGOT_OK;

@@ -280,8 +280,8 @@ static ingot_status check_gated(ingot_context *ctx, const struct ingot_call *cal
 
     for (int i = 1; i < 4 && up != NULL; i++) same = same && (a->ne[i] == 1 || a->nb[i] == up->nb[i]);
     if (!same)
-        return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: up %s, expected the strides of src[0]", ingot_call_name(call->op),
-                          ingot_describe(up, text));
+        return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: up %s, expected the strides of src[0]",
+                          ingot_call_name(call->op), ingot_describe(up, text));
     if (ingot_is_empty(a) || (up == NULL && a->ne[1] % 2 != 0))
         return ingot_fail(ctx, INGOT_ERR_INVALID, "%s: gated with src[0] %s, expected weights, and two halves of rows",
                           ingot_call_name(call->op), ingot_describe(a, text));
