@@ -553,8 +553,8 @@ static void mmvf_case(const struct ingot_kernel *row, const struct shape *s) {
     next_case();
 }
 
-/* Two matrices with a GLU, whole experts chosen by ids or not: bit for bit the GLU of what the row gives for each alone.
- * One id chooses nothing. */
+/* Two matrices with a GLU, experts chosen by ids or not: bit for bit the GLU of what the row gives for each alone.  One id
+ * chooses nothing. */
 static void gated_case(const struct ingot_kernel *row, int64_t m, int64_t k, int64_t n, bool chosen, int kind) {
     const ingot_type type = (ingot_type)row->type;
     struct op_case c = {.op = chosen ? INGOT_OP_MUL_MAT_ID : INGOT_OP_MUL_MAT};

@@ -23,7 +23,8 @@ INGOT_DEV uint32_t mmv_x_matrix(const struct ingot_mmv_args &a, uint32_t i2) {
 }
 
 INGOT_DEV float mmv_add(const struct ingot_mmv_add &add, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
-    return add.data ? y + *(const float *)((const uint8_t *)(add.data + i) + j * add.nb1 + i2 * add.nb2 + i3 * add.nb3) : y;
+    if (!add.data) return y;
+    return y + *(const float *)((const uint8_t *)(add.data + i) + j * add.nb1 + i2 * add.nb2 + i3 * add.nb3);
 }
 
 INGOT_DEV void mmv_store(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
@@ -57,7 +58,8 @@ INGOT_DEV void mmv_put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int
 }
 
 /* Two: dst(i, j) = glu(y + add[0], y2 + add[1]). */
-INGOT_DEV void mmv_put_glu(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y, float y2) {
+INGOT_DEV void mmv_put_glu(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y,
+                           float y2) {
     if (i >= a.m || j >= a.n) return;
     y = mmv_add(a.add[0], i, j, i2, i3, y);
     y2 = mmv_add(a.add[1], i, j, i2, i3, y2);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* fuse.c - fewer launches for the same numbers: two tables of rules and the checks that make them legal.
  *
- * 1. `merges`: a node and the only node that reads its result become one call, and so do two products and a GLU of them.  A rule says what the merged call is;
+ * 1. `merges`: a node and the only node that reads its result become one call, and so do two products and a GLU of
+ *    them.  A rule says what the merged call is;
  *    when it is legal is decided once, here: the intermediate is no output, nothing else reads or writes its memory
  *    through any view, and the merged call, put in the place of the first or else of the second, reads and writes
  *    nothing across a step that writes or reads the same bytes.

@@ -5,8 +5,8 @@
  *   block format  B to q8, MMVQ                      A and B to f16, GEMM
  *   f32 f16 bf16  B to f32, MMVF                     B to A's type, GEMM
  *
- * MUL_MAT_ID is the left column, whatever the number of tokens: dst's matrices are pairs of an expert and a token, of one
- * column each, and the kernel looks the expert's matrix up.
+ * MUL_MAT_ID is the left column, whatever the number of tokens: dst's matrices are pairs of an expert and a token, of
+ * one column each, and the kernel looks the expert's matrix up.
  *
  * With prec F32 a block format is decoded to f32 first, and the GEMM is one of f32.  Conversions that change nothing
  * are left out.  Which path is taken depends on types, shapes and strides alone, never on pointers: a plan made without
@@ -276,61 +276,67 @@ static void split_rows(struct product *p) {
     p->up.data = (void *)((uintptr_t)p->a.data + (size_t)p->a.ne[1] * p->a.nb[1]);
 }
 
-/* dst = A * B by MMVQ (q8 given) or MMVF. */
-static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum ingot_family family,
-                             struct ingot_arg_q8 q8) {
-    const struct ingot_call *call = em->call;
-    bool floats = family == INGOT_FAMILY_MMVF;
-    const struct ingot_kernel *kernel;
+static struct ingot_mmv_add mmv_add(const ingot_tensor *t) {
+    return (struct ingot_mmv_add){t->data, (int64_t)t->nb[1], (int64_t)t->nb[2], (int64_t)t->nb[3]};
+}
+
+/* A folded product as the mat-vec kernels see it; they read B from q8, or (qs NULL) as it is. */
+static struct ingot_mmv_args mmv_args(const struct ingot_call *call, const struct product *p, struct ingot_arg_q8 q8) {
     struct ingot_mmv_args args = {.w = p->a.data,
                                   .w_nb1 = (int64_t)p->a.nb[1],
                                   .w_nb2 = (int64_t)p->a.nb[2],
                                   .w_nb3 = (int64_t)p->a.nb[3],
-                                  .q8 = q8};
+                                  .m = p->a.ne[1],
+                                  .n = p->b.ne[1],
+                                  .k = p->a.ne[0],
+                                  .ne2 = p->d.ne[2],
+                                  .ne3 = p->d.ne[3],
+                                  .x_ne2 = p->b.ne[2],
+                                  .q8 = q8,
+                                  .x = p->b.data,
+                                  .x_nb0 = (int64_t)p->b.nb[0],
+                                  .x_nb1 = (int64_t)p->b.nb[1],
+                                  .x_nb2 = (int64_t)p->b.nb[2],
+                                  .x_nb3 = (int64_t)p->b.nb[3],
+                                  .dst = p->d.data,
+                                  .dst_nb1 = (int64_t)p->d.nb[1],
+                                  .dst_nb2 = (int64_t)p->d.nb[2],
+                                  .dst_nb3 = (int64_t)p->d.nb[3]};
 
-    if (call->gated && call->up == NULL) split_rows(p);
-    fold(p, floats);
-    args.m = p->a.ne[1];
-    if (call->gated) {
-        args.w2 = p->up.data;
-        args.glu = call->glu.kind;
-        args.glu_alpha = call->glu.alpha;
-        args.glu_limit = call->glu.limit;
-    }
-    args.n = p->b.ne[1];
-    args.k = p->a.ne[0];
-    args.ne2 = p->d.ne[2];
-    args.ne3 = p->d.ne[3];
-    args.x_ne2 = p->b.ne[2];
+    args.ratio2 = p->ids != NULL ? 1 : p->b.ne[2] / p->a.ne[2];
+    args.ratio3 = p->ids != NULL ? 1 : p->b.ne[3] / p->a.ne[3];
     if (p->ids != NULL) {
         args.ids = p->ids->data;
         args.ids_nb0 = (int64_t)p->ids->nb[0];
         args.ids_nb1 = (int64_t)p->ids->nb[1];
         args.experts = p->a.ne[2];
     }
-    args.ratio2 = p->ids != NULL ? 1 : p->b.ne[2] / p->a.ne[2];
-    args.ratio3 = p->ids != NULL ? 1 : p->b.ne[3] / p->a.ne[3];
-    if (floats) {
-        args.x = p->b.data;
-        args.x_nb0 = (int64_t)p->b.nb[0];
-        args.x_nb1 = (int64_t)p->b.nb[1];
-        args.x_nb2 = (int64_t)p->b.nb[2];
-        args.x_nb3 = (int64_t)p->b.nb[3];
+    if (call->gated) {
+        args.w2 = p->up.data;
+        args.glu = call->glu.kind;
+        args.glu_alpha = call->glu.alpha;
+        args.glu_limit = call->glu.limit;
     }
-    args.dst = p->d.data;
-    args.dst_nb1 = (int64_t)p->d.nb[1];
-    args.dst_nb2 = (int64_t)p->d.nb[2];
-    args.dst_nb3 = (int64_t)p->d.nb[3];
     for (int i = 0; i < 2; i++)
-        if (p->has_add[i])
-            args.add[i] = (struct ingot_mmv_add){p->add[i].data, (int64_t)p->add[i].nb[1], (int64_t)p->add[i].nb[2],
-                                                 (int64_t)p->add[i].nb[3]};
+        if (p->has_add[i]) args.add[i] = mmv_add(&p->add[i]);
     /* Which weights, ids tell: an earlier launch may write those. */
     args.w_is_constant = call->constant_weight && p->a.data == call->src[0]->data && p->ids == NULL;
+    return args;
+}
+
+/* dst = A * B by MMVQ (q8 given) or MMVF. */
+static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum ingot_family family,
+                             struct ingot_arg_q8 q8) {
+    const struct ingot_call *call = em->call;
+    const struct ingot_kernel *kernel;
+    struct ingot_mmv_args args;
+
+    if (call->gated && call->up == NULL) split_rows(p);
+    fold(p, family == INGOT_FAMILY_MMVF);
+    args = mmv_args(call, p, q8);
     kernel = find_mmv(em->ctx, family, p->a.type, args.n);
-    int64_t passes = args.n / kernel->tile + (args.n % kernel->tile != 0);
-    return ingot_emit_kernel(em, kernel, call->gated ? 2 * args.m : args.m, passes * args.ne2 * args.ne3, &args,
-                             sizeof args);
+    int64_t rows = call->gated ? 2 * args.m : args.m, passes = args.n / kernel->tile + (args.n % kernel->tile != 0);
+    return ingot_emit_kernel(em, kernel, rows, passes * args.ne2 * args.ne3, &args, sizeof args);
 }
 
 static ingot_status emit_mmvq(struct ingot_emitter *em, struct product *p) {

@@ -17,12 +17,13 @@ struct ingot_call {
     const ingot_tensor *dst;                 /* NULL: only q8_out is wanted */
     const ingot_tensor *src[INGOT_MAX_SRC];  /* absent: NULL */
     const ingot_tensor *mul;                 /* RMS_NORM: multiply with this row, or NULL */
-    const ingot_tensor *add[2];              /* MUL_MAT(_ID): added to the result, [0] first; NULL: nothing.  f32, dst's
-                                                shape; a dimension of 1 behind the first is repeated.  Gated: [0] is
-                                                added to the gate, [1] to up */
-    bool                gated;               /* MUL_MAT(_ID): glu of two products: src[0] holds the gate's weights ... */
-    const ingot_tensor *up;                  /* ... and this up's, with src[0]'s shape and strides; NULL: the first half
-                                                of src[0]'s rows is the gate's, the rest is up's */
+    /* MUL_MAT(_ID): added to the result, [0] first; NULL: nothing.  f32 of dst's shape; a dimension of 1 behind the
+     * first is repeated.  Gated: [0] is added to the gate, [1] to up. */
+    const ingot_tensor *add[2];
+    /* MUL_MAT(_ID), gated: glu of two products.  src[0] has the gate's weights, `up` the other's, with the same shape
+     * and strides; NULL: the first half of src[0]'s rows is the gate's, the rest is up's. */
+    bool                gated;
+    const ingot_tensor *up;
     ingot_glu_params    glu;
     struct ingot_arg_q8 q8_out;              /* QUANTIZE, RMS_NORM, GLU, ATTENTION: also round the result to q8 */
     struct ingot_arg_q8 q8_in;               /* MUL_MAT(_ID): src[1] already rounded; qs NULL: not yet */
