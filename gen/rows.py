@@ -11,8 +11,8 @@ import books
 from quants import BLOCKS, BY_NAME, FLOATS
 
 # Families in the order of enum ingot_family.  A family's template is templates/<name>.cu.jinja, or the one its rows name.
-FAMILIES = ["dequant", "copy", "quantize", "mmvq", "mmvq_ring", "mmvq_mma", "mmvf", "get_rows", "set_rows", "add", "mul", "rms_norm", "rope",
-            "silu", "swiglu", "soft_max", "attn"]
+FAMILIES = ["dequant", "copy", "quantize", "mmvq", "mmvq_ring", "mmvq_mma", "mmvf", "get_rows", "set_rows", "add", "mul",
+            "rms_norm", "rope", "unary", "glu", "soft_max", "attn"]
 
 # How a tile is spelled in a symbol, and what number it is in the table.
 TILE_NONE, TILE_TYPE, TILE_COLUMNS, TILE_HEAD = "none", "type", "n", "d"
@@ -251,9 +251,9 @@ def rows():
     out += [binary("mul", "*", type, other)          for type in FLOATS for other in sorted({type, "f32"})]
     out += [rms_norm()]
     out += [rope(type)                               for type in ("f32", "f16")]
-    out += [elementwise("silu", "unary", type)       for type in FLOATS]
-    out += [elementwise("swiglu", "glu_q8", "f32")]
-    out += [elementwise("swiglu", "glu", type)       for type in ("f16", "bf16")]
+    out += [elementwise("unary", "unary", type)      for type in FLOATS]
+    out += [elementwise("glu", "glu_q8", "f32")]
+    out += [elementwise("glu", "glu", type)          for type in ("f16", "bf16")]
     out += [soft_max(mask)                           for mask in ("f32", "f16")]
     out += [attn("f16", head)                        for head in (64, 128, 256)]
 

@@ -78,7 +78,9 @@ static ingot_status launch_command(struct ingot_emitter *em, const struct ingot_
 
 /* Extras that fusion adds to an op. */
 struct extras {
-    struct tensor *mul, *add;
+    struct tensor *mul, *add, *up;
+    bool gated;
+    ingot_glu_params glu;
     struct ingot_arg_q8 q8_in, q8_out;
     bool no_dst;
 };
@@ -90,7 +92,10 @@ static void emit(const struct op_case *c, int op, const struct extras *extra) {
     struct ingot_call call = {.op = op,
                               .dst = e->no_dst ? NULL : &c->dst->t,
                               .mul = e->mul ? &e->mul->t : NULL,
-                              .add = e->add ? &e->add->t : NULL,
+                              .add = {e->add ? &e->add->t : NULL},
+                              .gated = e->gated,
+                              .up = e->up ? &e->up->t : NULL,
+                              .glu = e->glu,
                               .q8_in = e->q8_in,
                               .q8_out = e->q8_out,
                               .have_q8_in = e->q8_in.qs != NULL,
@@ -367,7 +372,7 @@ static void drive_binary(const struct ingot_kernel *row) {
             }
 }
 
-static void drive_silu(const struct ingot_kernel *row) {
+static void drive_unary(const struct ingot_kernel *row) {
     const int64_t n[] = {1, 7, 8, 33, 64, 1030};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
     for (size_t i = 0; i < COUNT(n); i++)
@@ -375,23 +380,25 @@ static void drive_silu(const struct ingot_kernel *row) {
             struct tensor *x = tensor_new((ingot_type)row->type, n[i], 5, 3, 2, how[l]);
             tensor_fill_random(x, -15.0, 15.0);
             tensor_set(x, 0, 0, 0, 0, -200.0), tensor_set(x, 0, 1, 0, 0, 200.0);
-            struct op_case c = {.op = INGOT_OP_SILU, .src = {x}};
+            struct op_case c = {.op = (ingot_op)(INGOT_OP_SILU + (i + l) % 5), .src = {x}};
             c.dst = i % 2 ? x : tensor_new((ingot_type)row->type, n[i], 5, 3, 2, how[(l + i) % 4]);
             check_row(&c, F32_SUMS);
             next_case();
         }
 }
 
-static void drive_swiglu(const struct ingot_kernel *row) {
+static void drive_glu(const struct ingot_kernel *row) {
+    int kind = 0;
     const int64_t n[] = {1, 7, 32, 33, 64, 1536};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
     const ingot_type type = (ingot_type)row->type;
     for (size_t i = 0; i < COUNT(n); i++)
         for (size_t l = 0; l < 4; l++)
             for (int split = 0; split < 2; split++) {
-                struct op_case c = {.op = INGOT_OP_SWIGLU,
+                struct op_case c = {.op = INGOT_OP_GLU,
                                     .src = {filled(type, split ? 2 * n[i] : n[i], 3, 2, 2, how[l])}};
                 if (!split) c.src[1] = filled(type, n[i], 3, 2, 2, how[(l + 1) % 4]);
+                c.node.params.glu = (ingot_glu_params){(ingot_glu_kind)(kind++ % 6), 1.702f, 1.5f};
                 c.dst = tensor_new(type, n[i], 3, 2, 2, how[(l + i) % 4]);
                 check_row(&c, F32_SUMS);
                 if (type == INGOT_TYPE_F32 && n[i] % 32 == 0) {
@@ -546,6 +553,48 @@ static void mmvf_case(const struct ingot_kernel *row, const struct shape *s) {
     next_case();
 }
 
+/* Two matrices with a GLU, experts chosen by ids or not: bit for bit the GLU of what the row gives for each alone.  One id
+ * chooses nothing. */
+static void gated_case(const struct ingot_kernel *row, int64_t m, int64_t k, int64_t n, bool chosen, int kind) {
+    const ingot_type type = (ingot_type)row->type;
+    struct op_case c = {.op = chosen ? INGOT_OP_MUL_MAT_ID : INGOT_OP_MUL_MAT};
+    struct extras extra = {.gated = true, .glu = {(ingot_glu_kind)(kind % 6), 1.702f, 0.5f}};
+    struct tensor *sums[2];
+    c.src[0] = filled(type, k, m, chosen ? 3 : 1, 1, &packed);
+    extra.up = filled(type, k, m, chosen ? 3 : 1, 1, &packed);
+    c.src[1] = filled(INGOT_TYPE_F32, k, chosen ? 2 : n, chosen ? n : 1, 1, &packed);
+    if (chosen) {
+        c.src[2] = tensor_new(INGOT_TYPE_I32, 4, n, 1, 1, NULL);
+        tensor_fill_random(c.src[2], 0.0, 2.999);
+        tensor_set(c.src[2], 2, n - 1, 0, 0, 3.0);
+    }
+    struct tensor *dst = tensor_new(INGOT_TYPE_F32, m, chosen ? 4 : n, chosen ? n : 1, 1, &gapped);
+    tensor_upload(extra.up);
+    for (int i = 0; i < 2; i++) {
+        struct op_case alone = c;
+        if (i) alone.src[0] = extra.up;
+        alone.dst = tensor_like(dst, INGOT_TYPE_F32);
+        tensor_fill(alone.dst, 1.0);
+        upload_all(&alone);
+        emit(&alone, (int)c.op, NULL);
+        sums[i] = alone.dst;
+    }
+    ingot_node glu = {
+        .op = INGOT_OP_GLU, .dst = sums[0]->t, .src = {&sums[0]->t, &sums[1]->t}, .params.glu = extra.glu};
+    CHECK_OK(ingot_compute(check_context(), &glu));
+    tensor_download(sums[0]);
+    double *expected = tensor_values(sums[0]);
+    for (int64_t i = 0; chosen && i < m; i++) expected[((n - 1) * 4 + 2) * m + i] = NAN;
+    c.dst = dst;
+    tensor_fill(dst, 1.0);
+    upload_all(&c);
+    emit(&c, (int)c.op, &extra);
+    check_result(dst, expected, EXACT, case_text(&c));
+    check_unchanged(c.src[0], case_text(&c));
+    check_unchanged(extra.up, case_text(&c));
+    next_case();
+}
+
 /* m: one row, odd rows, more than a block of rows; k: one block, odd numbers of blocks, long; n: below, at and above the
  * tile; matrices with ratios; strides; addend. */
 static void drive_product(const struct ingot_kernel *row,
@@ -570,6 +619,9 @@ static void drive_product(const struct ingot_kernel *row,
     one(row, &(struct shape){5, tile, plain ? 64 : block, 4, 3, 2, 1, true, true});
     one(row, &(struct shape){9, tile, plain ? 65 : block, 3, 2, 1, 2, false, false});
     one(row, &(struct shape){3, 1, plain ? 64 : block, 6, 4, 3, 2, true, false});
+    for (int i = 0; i < 24; i++)
+        gated_case(row, m[i / 2 % COUNT(m)], k[i % COUNT(k)] - k[i % COUNT(k)] % block,
+                   i % 2 ? 3 : (int64_t[]){tile, 1, tile + 1}[i / 2 % 3], i % 2, i);
     one(row, &(struct shape){576, 1, plain ? 576 : (576 + block - 1) / block * block, 1, 1, 1, 1, false, false});
 }
 
@@ -619,8 +671,8 @@ static driver *const drivers[INGOT_FAMILY_COUNT] = {
     [INGOT_FAMILY_MMVF] = drive_mmvf,         [INGOT_FAMILY_GET_ROWS] = drive_get_rows,
     [INGOT_FAMILY_SET_ROWS] = drive_set_rows, [INGOT_FAMILY_ADD] = drive_binary,
     [INGOT_FAMILY_MUL] = drive_binary,        [INGOT_FAMILY_RMS_NORM] = drive_rms_norm,
-    [INGOT_FAMILY_ROPE] = drive_rope,         [INGOT_FAMILY_SILU] = drive_silu,
-    [INGOT_FAMILY_SWIGLU] = drive_swiglu,     [INGOT_FAMILY_SOFT_MAX] = drive_soft_max,
+    [INGOT_FAMILY_ROPE] = drive_rope,         [INGOT_FAMILY_UNARY] = drive_unary,
+    [INGOT_FAMILY_GLU] = drive_glu,           [INGOT_FAMILY_SOFT_MAX] = drive_soft_max,
     [INGOT_FAMILY_ATTN] = drive_attention,
 };
 

@@ -43,12 +43,17 @@ static bool listed(ingot_op op, ingot_type a, ingot_type b, ingot_type dst) {
     case INGOT_OP_ROPE:
         return (f32 || a == INGOT_TYPE_F16) && b == INGOT_TYPE_I32 && dst == a;
     case INGOT_OP_SILU:
+    case INGOT_OP_RELU:
+    case INGOT_OP_GELU:
+    case INGOT_OP_GELU_ERF:
+    case INGOT_OP_GELU_QUICK:
         return is_float(a) && dst == a;
-    case INGOT_OP_SWIGLU:
+    case INGOT_OP_GLU:
         return is_float(a) && b == a && dst == a;
     case INGOT_OP_SOFT_MAX:
         return f32 && (b == INGOT_TYPE_F32 || b == INGOT_TYPE_F16) && dst == a;
     case INGOT_OP_MUL_MAT:
+    case INGOT_OP_MUL_MAT_ID:
         return any && is_float(b) && dst == INGOT_TYPE_F32;
     case INGOT_OP_ATTENTION:
         return f32 && b == INGOT_TYPE_F16 && dst == a;
@@ -62,8 +67,13 @@ static int sources_of(ingot_op op) {
     case INGOT_OP_CPY:
     case INGOT_OP_RMS_NORM:
     case INGOT_OP_SILU:
+    case INGOT_OP_RELU:
+    case INGOT_OP_GELU:
+    case INGOT_OP_GELU_ERF:
+    case INGOT_OP_GELU_QUICK:
         return 1;
     case INGOT_OP_ATTENTION:
+    case INGOT_OP_MUL_MAT_ID:
         return 3;
     default:
         return 2;
@@ -91,6 +101,9 @@ static void set_params(struct op_case *c) {
                                                   .beta_fast = 32.0f,
                                                   .beta_slow = 1.0f};
         break;
+    case INGOT_OP_GLU:
+        c->node.params.glu.kind = INGOT_GLU_GEGLU_ERF;
+        break;
     case INGOT_OP_SOFT_MAX:
         c->node.params.soft_max.scale = 0.5f;
         break;
@@ -109,6 +122,7 @@ static double bound_of(const struct op_case *c) {
     case INGOT_OP_CPY:
         return 0.0;
     case INGOT_OP_MUL_MAT:
+    case INGOT_OP_MUL_MAT_ID:
         return check_is_block(c->src[0]->t.type) ? 5e-4 : 1e-5;
     case INGOT_OP_ATTENTION:
         return 1e-6;
@@ -148,7 +162,7 @@ static ingot_status agree(const struct op_case *c) {
     if (st == INGOT_OK) {
         const double *ref = case_reference(c);
         double bound = bound_of(c);
-        if (c->op == INGOT_OP_MUL_MAT) bound *= case_cancellation(c, ref);
+        if (c->op == INGOT_OP_MUL_MAT || c->op == INGOT_OP_MUL_MAT_ID) bound *= case_cancellation(c, ref);
         check_result(c->dst, ref, bound, text);
     } else {
         check_unchanged(c->dst, text);
@@ -176,6 +190,10 @@ static struct op_case fitting(ingot_op op, ingot_type a, ingot_type b, ingot_typ
     case INGOT_OP_MUL_MAT:
         c.src[0] = tensor_new(a, k, m, 1, 1, NULL), c.src[1] = tensor_new(b, k, n, z, 1, NULL),
         c.dst = tensor_new(dst, m, n, z, 1, NULL);
+        break;
+    case INGOT_OP_MUL_MAT_ID:
+        c.src[0] = tensor_new(a, k, m, 3, 1, NULL), c.src[1] = tensor_new(b, k, z, n, 1, NULL);
+        c.src[2] = tensor_new(INGOT_TYPE_I32, 2, n, 1, 1, NULL), c.dst = tensor_new(dst, m, 2, n, 1, NULL);
         break;
     case INGOT_OP_ATTENTION:
         c.src[0] = tensor_new(a, k, n, 4, z, NULL), c.src[1] = tensor_new(b, k, m, 2, z, NULL),
@@ -206,7 +224,8 @@ static void type_triples(void **state) {
                     if (ingot_type_block(types[d]) > block) block = ingot_type_block(types[d]);
                     k = block > 1 ? block : which ? 64 : 5;
                     /* Where the width of a tensor is not k it must still hold whole blocks of its type. */
-                    if (op == INGOT_OP_MUL_MAT && ingot_type_block(types[d]) > 1) continue;
+                    if ((op == INGOT_OP_MUL_MAT || op == INGOT_OP_MUL_MAT_ID) && ingot_type_block(types[d]) > 1)
+                        continue;
                     if ((op == INGOT_OP_GET_ROWS || op == INGOT_OP_SET_ROWS || op == INGOT_OP_ROPE) &&
                         ingot_type_block(types[b]) > 1)
                         continue;
@@ -247,8 +266,9 @@ static void random_shapes(void **state) {
             /* Types that the op could take, as a rule. */
             ingot_type type = types[check_range(0, type_count - 1)];
             if (check_range(0, 3))
-                type = s == 0                       ? INGOT_TYPE_F32
-                       : c.op == INGOT_OP_ATTENTION ? INGOT_TYPE_F16
+                type = s == 0                        ? INGOT_TYPE_F32
+                       : c.op == INGOT_OP_ATTENTION  ? INGOT_TYPE_F16
+                       : c.op == INGOT_OP_MUL_MAT_ID ? (s == 2 ? INGOT_TYPE_I32 : INGOT_TYPE_F32)
                        : c.op == INGOT_OP_GET_ROWS || c.op == INGOT_OP_SET_ROWS || c.op == INGOT_OP_ROPE
                            ? INGOT_TYPE_I32
                            : INGOT_TYPE_F32;

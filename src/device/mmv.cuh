@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * mmv.cuh - what the mat-vec kernels share around their products: which matrix a block works on, and what becomes of a
- * finished sum. struct ingot_mmv_args says what the arguments mean.
+ * mmv.cuh - what the mat-vec kernels share: which matrix a block multiplies with, which column of activations, and
+ * where a result goes. struct ingot_mmv_args (args.h) says what they mean.
  */
 #ifndef INGOT_MMV_CUH
 #define INGOT_MMV_CUH
@@ -10,67 +10,60 @@
 #include "src/device/glu.cuh"
 #include "src/kernels/args.h"
 
-/* One matrix of dst: its weights, its first column of activations, where its results go and what is added to them. */
-struct mmv_matrix {
-    const uint8_t *w, *w2; /* w is NULL where the expert's id is out of range, w2 also where there is one matrix */
-    const int8_t  *qs;     /* of its first column of activations */
-    const struct ingot_q8_scale *scales;
-    float         *dst;
-    const float   *add[2];
+/* Bytes from w (and from w2) to the matrix of (i2, i3); -1 if the id there chooses none. */
+INGOT_DEV int64_t mmv_matrix(const struct ingot_mmv_args &a, uint32_t i2, uint32_t i3) {
+    if (!a.ids) return i2 / (uint32_t)a.ratio2 * a.w_nb2 + i3 / (uint32_t)a.ratio3 * a.w_nb3;
+    const int32_t id = *(const int32_t *)((const uint8_t *)a.ids + i2 * a.ids_nb0 + i3 * a.ids_nb1);
+    return id >= 0 && id < a.experts ? id * a.w_nb2 : -1;
+}
+
+/* The matrix of x along dimension 2 that goes with i2 of dst. */
+INGOT_DEV uint32_t mmv_x_matrix(const struct ingot_mmv_args &a, uint32_t i2) {
+    return a.ids ? i2 % (uint32_t)a.x_ne2 : i2;
+}
+
+INGOT_DEV float mmv_add(const struct ingot_mmv_add &add, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
+    if (!add.data) return y;
+    return y + *(const float *)((const uint8_t *)(add.data + i) + j * add.nb1 + i2 * add.nb2 + i3 * add.nb3);
+}
+
+INGOT_DEV void mmv_store(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
+    *(float *)((uint8_t *)(a.dst + i) + j * a.dst_nb1 + i2 * a.dst_nb2 + i3 * a.dst_nb3) = y;
+}
+
+/* With a second matrix rows come in pairs: row 2i is row i of w, row 2i + 1 is row i of w2. So the loops over rows stay
+ * what they are, and a pair's sums are of one block. */
+struct mmv_rows {
+    const uint8_t *matrix; /* of w */
+    int64_t nb1, second;   /* `second` bytes further that of w2 */
+    int64_t last;
+    int pair;              /* 1: in pairs */
 };
-
-/* The matrix of number `index`. With ids it waits for the launch before this one. Divisions, multiplications and rarely
- * used arguments take long when a launch is new: a product of one matrix has none of them. */
-INGOT_DEV struct mmv_matrix mmv_matrix_at(const struct ingot_mmv_args &a, uint32_t index) {
-    struct mmv_matrix mat = {(const uint8_t *)a.w, NULL, a.q8.qs, a.q8.scales, a.dst, {NULL, NULL}};
-    if (a.shape.flags & INGOT_MMV_PAIR) mat.w2 = (const uint8_t *)a.w2;
-    if (a.shape.flags & INGOT_MMV_ADD) {
-        INGOT_UNROLL
-        for (int t = 0; t < 2; t++) mat.add[t] = a.add[t].data;
-    }
-    if (!(a.shape.flags & INGOT_MMV_MANY)) return mat;
-    const uint32_t i3 = index / (uint32_t)a.ne2, i2 = index - i3 * (uint32_t)a.ne2;
-    int64_t offset, column = index;
-    bool valid = true;
-    if (a.ids) {
-        ingot_pdl_wait();
-        const int64_t id = *(const int32_t *)((const uint8_t *)a.ids + i2 * a.ids_nb0 + i3 * a.ids_nb1);
-        valid = id >= 0 && id < a.experts;
-        offset = id * a.w_nb2;
-        column = (int64_t)i3 * a.x_ne2 + i2 % (uint32_t)a.x_ne2;
-    } else {
-        offset = i2 / (uint32_t)a.ratio2 * a.w_nb2 + i3 / (uint32_t)a.ratio3 * a.w_nb3;
-    }
-    mat.qs += column * a.n * a.k;
-    mat.scales += column * a.n * (a.k / 32);
-    mat.w = valid ? mat.w + offset : NULL;
-    if (mat.w2) mat.w2 = valid ? mat.w2 + offset : NULL;
-    mat.dst = (float *)((uint8_t *)mat.dst + i2 * a.dst_nb2 + i3 * a.dst_nb3);
-    INGOT_UNROLL
-    for (int t = 0; t < 2; t++)
-        if (mat.add[t]) mat.add[t] = (const float *)((const uint8_t *)mat.add[t] + i2 * a.add[t].nb2 + i3 * a.add[t].nb3);
-    return mat;
+INGOT_DEV struct mmv_rows mmv_rows_of(const struct ingot_mmv_args &a, int64_t offset) {
+    const int pair = a.w2 ? 1 : 0;
+    return {(const uint8_t *)a.w + offset, a.w_nb1, pair ? (int64_t)((uintptr_t)a.w2 - (uintptr_t)a.w) : 0,
+            (a.m << pair) - 1, pair};
+}
+/* Row r; past the last one the last. */
+INGOT_DEV const uint8_t *mmv_row(const struct mmv_rows &rows, int64_t r) {
+    r = r < rows.last ? r : rows.last;
+    return rows.matrix + (r >> rows.pair) * rows.nb1 + (r & rows.pair ? rows.second : 0);
 }
 
-INGOT_DEV float mmv_added(const struct ingot_mmv_args &a, const struct mmv_matrix &mat, int t, int64_t i, int64_t j, float y) {
-    return mat.add[t] ? y + *(const float *)((const uint8_t *)(mat.add[t] + i) + j * a.add[t].nb1) : y;
+/* One matrix: dst(i, j) = y + what is added, unless the row or the column is past the end. */
+INGOT_DEV void mmv_put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
+    if (i >= a.m || j >= a.n) return;
+    y = mmv_add(a.add[0], i, j, i2, i3, y);
+    mmv_store(a, i, j, i2, i3, mmv_add(a.add[1], i, j, i2, i3, y));
 }
 
-INGOT_DEV void mmv_store(const struct ingot_mmv_args &a, const struct mmv_matrix &mat, int64_t i, int64_t j, float y) {
-    *(float *)((uint8_t *)(mat.dst + i) + j * a.dst_nb1) = y;
-}
-
-/* dst(i, j) = y and what is added to it. */
-INGOT_DEV void mmv_put(const struct ingot_mmv_args &a, const struct mmv_matrix &mat, int64_t i, int64_t j, float y) {
-    if (a.shape.flags & INGOT_MMV_ADD) y = mmv_added(a, mat, 1, i, j, mmv_added(a, mat, 0, i, j, y));
-    mmv_store(a, mat, i, j, y);
-}
-/* dst(i, j) = GLU of the gate y and of up, each with what is added to it. */
-INGOT_DEV void mmv_put_pair(const struct ingot_mmv_args &a, const struct mmv_matrix &mat, int64_t i, int64_t j, float y,
-                            float up) {
-    y = mmv_added(a, mat, 0, i, j, y);
-    up = mmv_added(a, mat, 1, i, j, up);
-    mmv_store(a, mat, i, j, glu(a.glu, y, up, a.glu_alpha, a.glu_limit));
+/* Two: dst(i, j) = glu(y + add[0], y2 + add[1]). */
+INGOT_DEV void mmv_put_glu(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y,
+                           float y2) {
+    if (i >= a.m || j >= a.n) return;
+    y = mmv_add(a.add[0], i, j, i2, i3, y);
+    y2 = mmv_add(a.add[1], i, j, i2, i3, y2);
+    mmv_store(a, i, j, i2, i3, glu(a.glu, y, y2, a.glu_alpha, a.glu_limit));
 }
 
 #endif

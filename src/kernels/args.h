@@ -17,7 +17,7 @@ struct ingot_arg_tensor {
     int64_t nb[4];
 };
 
-/* Activations rounded to 8 bits ("q8"), one column after the other, written by QUANTIZE (and by RMS_NORM, SWIGLU and
+/* Activations rounded to 8 bits ("q8"), one column after the other, written by QUANTIZE (and by RMS_NORM, GLU and
  * ATTENTION when the planner asks), read by MMVQ.
  *
  *   qs      column c, element i:   qs[c*k + i]                 int8, k a multiple of 32, base aligned to 16
@@ -47,6 +47,11 @@ struct ingot_copy_args {
 struct ingot_quantize_args {
     struct ingot_arg_tensor src;
     struct ingot_arg_q8     dst;
+};
+
+/* ingot_glu_kind, for kernels. */
+enum ingot_arg_glu {
+    INGOT_ARG_REGLU, INGOT_ARG_GEGLU, INGOT_ARG_SWIGLU, INGOT_ARG_SWIGLU_OAI, INGOT_ARG_GEGLU_ERF, INGOT_ARG_GEGLU_QUICK
 };
 
 /* A tensor [m, n, ne2, ne3] of f32 that a product adds; stride 0 repeats it over a dimension (a bias).  NULL: none. */
@@ -155,16 +160,20 @@ struct ingot_rope_args {
     float   freq_scale, ext_factor, magnitude, corr_low, corr_high, reserved;
 };
 
-/* SILU type. */
+/* UNARY type: the function of the gate in the GLU of this kind. */
 struct ingot_unary_args {
     struct ingot_arg_tensor src, dst;
+    int32_t kind, reserved;
 };
 
-/* SWIGLU type: gate and up of dst's shape (the split form arrives as two views).  dst: NULL data if only q8 is wanted;
+/* GLU type: gate and up of dst's shape (the split form arrives as two views).  dst: NULL data if only q8 is wanted;
  * q8 (f32 only): NULL qs if not wanted. */
 struct ingot_glu_args {
     struct ingot_arg_tensor gate, up, dst;
     struct ingot_arg_q8     q8;
+    int32_t kind; /* an ingot_glu_kind */
+    float   alpha, limit;
+    int32_t reserved;
 };
 
 /* SOFT_MAX f32, tile = type of mask (f32, f16; f32 with NULL data when absent). */

@@ -9,12 +9,23 @@
 #include <string.h>
 
 static ingot_emit_fn *const emit_fns[INGOT_OP_INTERNAL_COUNT] = {
-    [INGOT_OP_GET_ROWS] = ingot_emit_get_rows, [INGOT_OP_SET_ROWS] = ingot_emit_set_rows,
-    [INGOT_OP_CPY] = ingot_emit_cpy,           [INGOT_OP_ADD] = ingot_emit_binary,
-    [INGOT_OP_MUL] = ingot_emit_binary,        [INGOT_OP_RMS_NORM] = ingot_emit_rms_norm,
-    [INGOT_OP_ROPE] = ingot_emit_rope,         [INGOT_OP_SILU] = ingot_emit_silu,
-    [INGOT_OP_SWIGLU] = ingot_emit_swiglu,     [INGOT_OP_SOFT_MAX] = ingot_emit_soft_max,
-    [INGOT_OP_MUL_MAT] = ingot_emit_mul_mat,   [INGOT_OP_ATTENTION] = ingot_emit_attention,
+    [INGOT_OP_GET_ROWS] = ingot_emit_get_rows,
+    [INGOT_OP_SET_ROWS] = ingot_emit_set_rows,
+    [INGOT_OP_CPY] = ingot_emit_cpy,
+    [INGOT_OP_ADD] = ingot_emit_binary,
+    [INGOT_OP_MUL] = ingot_emit_binary,
+    [INGOT_OP_RMS_NORM] = ingot_emit_rms_norm,
+    [INGOT_OP_ROPE] = ingot_emit_rope,
+    [INGOT_OP_SILU] = ingot_emit_unary,
+    [INGOT_OP_RELU] = ingot_emit_unary,
+    [INGOT_OP_GELU] = ingot_emit_unary,
+    [INGOT_OP_GELU_ERF] = ingot_emit_unary,
+    [INGOT_OP_GELU_QUICK] = ingot_emit_unary,
+    [INGOT_OP_GLU] = ingot_emit_glu,
+    [INGOT_OP_SOFT_MAX] = ingot_emit_soft_max,
+    [INGOT_OP_MUL_MAT] = ingot_emit_mul_mat,
+    [INGOT_OP_MUL_MAT_ID] = ingot_emit_mul_mat,
+    [INGOT_OP_ATTENTION] = ingot_emit_attention,
     [INGOT_OP_QUANTIZE] = ingot_emit_quantize,
 };
 
@@ -93,9 +104,9 @@ static const char *describe_call(const struct ingot_call *call, char text[128]) 
     const ingot_tensor *a = call->src[0], *t = call->dst != NULL ? call->dst : a;
     char shape[96];
 
-    if (call->op == INGOT_OP_MUL_MAT)
-        snprintf(text, 128, "mul_mat %s m=%lld n=%lld k=%lld", ingot_type_name(a->type), (long long)a->ne[1],
-                 (long long)ingot_rows(t), (long long)a->ne[0]);
+    if (call->op == INGOT_OP_MUL_MAT || call->op == INGOT_OP_MUL_MAT_ID)
+        snprintf(text, 128, "%s %s m=%lld n=%lld k=%lld", ingot_call_name(call->op), ingot_type_name(a->type),
+                 (long long)a->ne[1], (long long)ingot_rows(t), (long long)a->ne[0]);
     else snprintf(text, 128, "%s %s", ingot_call_name(call->op), ingot_describe(t, shape));
     return text;
 }

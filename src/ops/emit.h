@@ -8,7 +8,7 @@
 /* One function per op.  The call is checked and its result is not empty. */
 typedef ingot_status ingot_emit_fn(struct ingot_emitter *em, const struct ingot_call *call);
 ingot_emit_fn ingot_emit_get_rows, ingot_emit_set_rows, ingot_emit_cpy, ingot_emit_binary, ingot_emit_rms_norm,
-    ingot_emit_rope, ingot_emit_silu, ingot_emit_swiglu, ingot_emit_soft_max, ingot_emit_mul_mat, ingot_emit_attention,
+    ingot_emit_rope, ingot_emit_unary, ingot_emit_glu, ingot_emit_soft_max, ingot_emit_mul_mat, ingot_emit_attention,
     ingot_emit_quantize;
 
 /* The row for exactly `tile`.  INGOT_ERR_UNSUPPORTED with a text that says what is missing, and why. */

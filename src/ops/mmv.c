@@ -157,7 +157,7 @@ const struct ingot_kernel *ingot_mmv_plan(const ingot_context *ctx, enum ingot_f
     kernel = ingot_mmv_kernel(ctx, family, type, a->n);
     if (kernel == NULL) return NULL;
     /* At most 2^31-1 rows, columns and matrices each: the product is checked by steps. */
-    int64_t passes = parts(a->n, kernel->tile), rows = parts(a->m, kernel->unit);
+    int64_t passes = parts(a->n, kernel->tile), rows = parts(a->w2 != NULL ? 2 * a->m : a->m, kernel->unit);
     *grid = (struct ingot_grid){.blocks = INT64_MAX};
     if (passes <= INT32_MAX && matrices(a) <= INT32_MAX / passes && rows <= INT32_MAX / (passes * matrices(a)))
         grid->blocks = rows * passes * matrices(a);
