@@ -7,10 +7,10 @@
 
 struct rounded {
     int64_t blocks;
-    int     halves; /* f16 at the head of a block */
-    float  *values; /* [blocks][32] */
+    int halves;    /* f16 at the head of a block */
+    float *values; /* [blocks][32] */
     unsigned char *raw;
-    bool   *exact[CHECK_TYPES]; /* per plain type: which blocks it holds exactly */
+    bool *exact[CHECK_TYPES]; /* per plain type: which blocks it holds exactly */
 };
 
 static const ingot_type written[ROUNDED_TYPES] = {INGOT_TYPE_Q4_0, INGOT_TYPE_Q4_1, INGOT_TYPE_Q5_0,

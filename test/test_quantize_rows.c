@@ -107,8 +107,8 @@ static void rows_by_id(void **state) {
                 for (size_t ld = 0; ld < LAYOUTS; ld++) {
                     const int64_t k = 32 * blocks[(ls + ld) % COUNT(blocks)];
                     check_rounding(new (floats[s], k, 5, 4, 3, ls),
-                                   new_ids(id_types[t], 5, 2, ls == PACKED ? 3 : 1, 11, ld), new (type, k, 11, 4, 3, ld),
-                                   false);
+                                   new_ids(id_types[t], 5, 2, ls == PACKED ? 3 : 1, 11, ld),
+                                   new (type, k, 11, 4, 3, ld), false);
                     check_release();
                 }
 }
@@ -126,7 +126,8 @@ static void bad_ids(void **state) {
 static void many_rows(void **state) {
     const ingot_type type = *(const ingot_type *)*state;
     if (!check_device().simt || type == INGOT_TYPE_Q8_0) { /* one format will do where it takes seconds */
-        check_rounding(tensor_new(INGOT_TYPE_F32, 32, 65537, 1, 1, NULL), NULL, new (type, 32, 65537, 1, 1, GAPPED), false);
+        check_rounding(tensor_new(INGOT_TYPE_F32, 32, 65537, 1, 1, NULL), NULL, new (type, 32, 65537, 1, 1, GAPPED),
+                       false);
         check_release();
     }
     check_rounding(new (INGOT_TYPE_F16, 32, 3, 1, 2049, GAPPED), new_ids(INGOT_TYPE_I32, 3, 1, 1, 5, PACKED),
@@ -179,7 +180,8 @@ static void set_rows_sources(void **state) {
     for (size_t t = 0; t < count; t++)
         for (size_t d = 0; d < COUNT(floats); d++)
             for (size_t l = 0; l < LAYOUTS; l++) {
-                const int64_t block = ingot_type_block(types[t]), k = block > 1 ? (1 + (int64_t)l % 3) * block : 33 + (int64_t)l;
+                const int64_t block = ingot_type_block(types[t]),
+                              k = block > 1 ? (1 + (int64_t)l % 3) * block : 33 + (int64_t)l;
                 struct tensor *src = new (types[t], k, 5, 4, 3, l);
                 struct op_case c = {.op = INGOT_OP_SET_ROWS,
                                     .dst = new (floats[d], k, 11, 4, 3, (l + d) % LAYOUTS),
@@ -218,8 +220,10 @@ static void refusals(void **state) {
     refused(INGOT_OP_SET_ROWS, INGOT_TYPE_Q8_0, INGOT_TYPE_Q8_0, INGOT_ERR_INVALID, "f32, f16 or bf16 for src[0] q8_0");
     refused(INGOT_OP_SET_ROWS, INGOT_TYPE_I32, INGOT_TYPE_F32, INGOT_ERR_INVALID,
             "expected f32 or f16 or bf16 or a block format");
-    refused(INGOT_OP_CPY, INGOT_TYPE_I32, INGOT_TYPE_F32, INGOT_ERR_INVALID, "has type f32, expected i32 for src[0] i32");
-    refused(INGOT_OP_CPY, INGOT_TYPE_F32, INGOT_TYPE_F64, INGOT_ERR_INVALID, "expected f32, f16, bf16 or a block format");
+    refused(INGOT_OP_CPY, INGOT_TYPE_I32, INGOT_TYPE_F32, INGOT_ERR_INVALID,
+            "has type f32, expected i32 for src[0] i32");
+    refused(INGOT_OP_CPY, INGOT_TYPE_F32, INGOT_TYPE_F64, INGOT_ERR_INVALID,
+            "expected f32, f16, bf16 or a block format");
     refused(INGOT_OP_CPY, INGOT_TYPE_I64, INGOT_TYPE_Q8_0, INGOT_ERR_INVALID, "expected i64");
 }
 
@@ -227,8 +231,8 @@ int main(void) {
     static const struct {
         const char *name;
         CMUnitTestFunction run;
-    } each[] = {{"every_block", every_block}, {"copies", copies},       {"reshaped_copies", reshaped_copies},
-                {"rows_by_id", rows_by_id},   {"bad_ids", bad_ids},     {"many_rows", many_rows},
+    } each[] = {{"every_block", every_block}, {"copies", copies},        {"reshaped_copies", reshaped_copies},
+                {"rows_by_id", rows_by_id},   {"bad_ids", bad_ids},      {"many_rows", many_rows},
                 {"nothing", nothing},         {"in_a_graph", in_a_graph}};
     static char names[ROUNDED_TYPES * COUNT(each)][48];
     struct CMUnitTest tests[ROUNDED_TYPES * COUNT(each) + 2];

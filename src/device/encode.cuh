@@ -2,11 +2,12 @@
  *
  * encode.cuh - what the formats' encode macros share: a block of 32 numbers on eight neighbouring lanes.
  *
- * Lane l of the eight holds elements 4 l .. 4 l + 3, so that a warp reads four blocks as whole lines. Every function here is
- * called by the whole warp; lanes without a block bring zeros and store nothing.
+ * Lane l of the eight holds elements 4 l .. 4 l + 3, so that a warp reads four blocks as whole lines.
+ * Every function here is called by the whole warp; lanes without a block bring zeros and store nothing.
  *
- * Formats are rounded as the package `gguf` rounds them (gguf.quants.quantize), bit for bit: every operation is one f32
- * operation, rounded. Where that casts an infinity or a NaN to an integer, which C leaves open, the level is 0.
+ * Formats are rounded as the package `gguf` rounds them (gguf.quants.quantize), bit for bit: every
+ * operation is one f32 operation, rounded. Where that casts an infinity or a NaN to an integer, which C
+ * leaves open, the level is 0.
  */
 #ifndef INGOT_ENCODE_CUH
 #define INGOT_ENCODE_CUH
@@ -16,7 +17,7 @@
 /* This lane among the eight. */
 INGOT_DEV int block_lane(void) { return (int)(threadIdx.x & 7); }
 
-/* ---- extremes: an element of the block, the same on all eight lanes ----------------------------------------- */
+/* ---- extremes: an element of the block, the same on all eight lanes ------------------------------ */
 
 /* The first of the elements whose rank is highest. */
 INGOT_DEV float first_highest(const float (&x)[4], const uint32_t (&rank)[4]) {
@@ -80,7 +81,7 @@ INGOT_DEV void sums_in_order(const float (&a)[4], const float (&b)[4], float *su
     *sum_b = t;
 }
 
-/* ---- levels ---------------------------------------------------------------------------------------------------- */
+/* ---- levels -------------------------------------------------------------------------------------- */
 
 /* 1 / d, or 0 for a scale of 0. */
 INGOT_DEV float inverse_of(float d) { return d == 0.0f ? 0.0f : 1.0f / d; }
@@ -96,16 +97,16 @@ INGOT_DEV uint32_t levels_of(const float (&x)[4], float zero, float inverse, flo
     return q;
 }
 
-/* ---- stores ---------------------------------------------------------------------------------------------------- */
+/* ---- stores -------------------------------------------------------------------------------------- */
 
-/* Low nibbles of the levels: byte i of the sixteen at qs is that of element i and, in the high half, of element 16 + i. */
+/* Low nibbles of the levels: byte i of the sixteen at qs has element i in its low half, 16 + i in its high one. */
 INGOT_DEV void st_nibbles(uint8_t *qs, bool valid, uint32_t q) {
     const uint32_t high = __shfl_xor_sync(INGOT_FULL_MASK, q, 4);
     if (valid && block_lane() < 4) st_4_a2(qs + 4 * block_lane(), (q & 0x0f0f0f0fu) | (high & 0x0f0f0f0fu) << 4);
 }
 
-/* Fifth bits of the levels: bit i of the four bytes at qh is that of element i. The factor brings bits 0, 8, 16 and 24 to
- * bits 24 .. 27. */
+/* Fifth bits of the levels: bit i of the four bytes at qh is element i's. The factor brings bits 0, 8, 16 and 24
+ * to bits 24 .. 27. */
 INGOT_DEV void st_fifth(uint8_t *qh, bool valid, uint32_t q) {
     uint32_t bits = ((q >> 4 & 0x01010101u) * 0x01020408u >> 24 & 15) << 4 * block_lane();
     INGOT_UNROLL

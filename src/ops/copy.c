@@ -97,8 +97,7 @@ static ingot_status emit_reshaped(struct ingot_emitter *em, const ingot_tensor *
         view = seen_as(dst, src);
         return ingot_emit_copy(em, src, &view);
     }
-    if (decodes || !ingot_is_contiguous(src))
-        INGOT_TRY(ingot_emit_contiguous(em, src, dense.type, &dense), st, done);
+    if (decodes || !ingot_is_contiguous(src)) INGOT_TRY(ingot_emit_contiguous(em, src, dense.type, &dense), st, done);
     view = decodes ? dense : seen_as(&dense, dst);
     INGOT_TRY(ingot_emit_copy(em, &view, dst), st, done);
 done:
