@@ -290,7 +290,7 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
  * op         src[0]               src[1]              src[2]            dst                       params
  * ---------  -------------------  ------------------  ----------------  ------------------------  ---------
  * GET_ROWS   table [k,r,b,c] any  ids [n,b,c] i32                       [k,n,b,c] f32
- * SET_ROWS   rows [k,n,b,c] f32   ids [n,B,C] i32/64                    [k,r,b,c] float, updated
+ * SET_ROWS   rows [k,n,b,c] any   ids [n,B,C] i32/64                    [k,r,b,c] float, updated
  * CPY        any                                                        float, same elements
  * ADD MUL    [..] float           broadcast into src0                   shape of src[0]
  * RMS_NORM   [k,..] f32                                                 shape of src[0], f32      rms_norm
@@ -305,17 +305,20 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
  * MUL_MAT_ID A [k,m,E] any        B [k,s,t] float     ids [u,t] i32     [m,u,t] f32               mul_mat
  * ATTENTION  Q [d,q,h,b] f32      K [d,s,g,b] f16     V [d,s,g,b] f16   [d,h,q,b] f32             attention
  *
- * All strides are honoured; dst must not overlap itself.  "any" = every type the build has kernels for.
+ * All strides are honoured; dst must not overlap itself.  "any" = every type the build has kernels for.  SET_ROWS and
+ * CPY also round floats to q4_0, q4_1, q5_0, q5_1, q8_0 and iq4_nl, and CPY copies every type of GGUF to itself.
  * In place (dst on exactly src[0]'s memory with the same strides) is legal for ADD, MUL, RMS_NORM, ROPE, SILU, RELU,
  * the GELUs, SOFT_MAX and two-source GLU (on either source); any other overlap of dst with a source is
  * INGOT_ERR_INVALID.
  *
  * GET_ROWS   dst row (i,j,l) = table row ids(i,j,l) of matrix (j,l).  An id outside 0..r-1 reads nothing and gives a
- *            row of NaN.
+ *            row of NaN.  An i32 table gives i32, and -1 for NaN.
  * SET_ROWS   dst row ids(i,j%B,l%C) of matrix (j,l) = row (i,j,l); b % B = 0, c % C = 0.  Ids outside 0..r-1 write
- *            nothing.  Ids of one matrix must be distinct, or which row wins is not defined.
- * CPY        Element i of src in ne order goes to element i of dst; the shapes may differ (reshape) when both are
- *            plain types.  Rounds to nearest even.  A block format as source needs the same shape.
+ *            nothing.  Ids of one matrix must be distinct, or which row wins is not defined.  Rows of a block format go
+ *            to floats only.
+ * CPY        Element i of src in ne order goes to element i of dst; the shapes may differ (reshape).  A type is copied
+ *            to itself bit by bit.  Floats round to nearest even; to a block format they round as ggml's reference
+ *            does (for iq4_nl without an importance matrix), and a block with a NaN decodes to NaN.
  * ADD, MUL   src[1]'s dimensions divide src[0]'s: it is repeated.  Type pairs: equal, or src[1] f32.  dst has src[0]'s
  *            type.
  * RMS_NORM   y = x / sqrt(mean(x^2) + eps) over dimension 0.
@@ -440,14 +443,14 @@ ingot_tensor *ingot_leaf(ingot_graph *g, const ingot_tensor *t);
 ingot_tensor *ingot_weight(ingot_graph *g, const ingot_tensor *t);
 
 /* Views: no node, no copy.  view: `n_dims` dimensions ne[], byte strides nb[1..n_dims) (nb[0] is kept), starting
- * `offset` bytes into `a`; must stay inside what `a` addresses.  reshape: `a` contiguous, same element count.
- * permute: dimension i of `a` becomes dimension axis[i]. */
+ * `offset` bytes into `a`, at any element or block; must stay inside what `a` addresses.  reshape: `a` contiguous, same
+ * element count.  permute: dimension i of `a` becomes dimension axis[i]. */
 ingot_tensor *ingot_view(ingot_graph *g, ingot_tensor *a, int n_dims, const int64_t *ne, const size_t *nb, size_t offset);
 ingot_tensor *ingot_reshape(ingot_graph *g, ingot_tensor *a, int n_dims, const int64_t *ne);
 ingot_tensor *ingot_permute(ingot_graph *g, ingot_tensor *a, int axis0, int axis1, int axis2, int axis3);
 
 /* Nodes: the ops above with their results shaped by the rules there.  set_rows and cpy return `dst`, whose memory they
- * write.  cast and cont make a new contiguous tensor. */
+ * write.  cast and cont make a new contiguous tensor, of any type that cpy takes (cont is ggml's dup, too). */
 ingot_tensor *ingot_get_rows(ingot_graph *g, ingot_tensor *table, ingot_tensor *ids);
 ingot_tensor *ingot_set_rows(ingot_graph *g, ingot_tensor *dst, ingot_tensor *rows, ingot_tensor *ids);
 ingot_tensor *ingot_cpy(ingot_graph *g, ingot_tensor *src, ingot_tensor *dst);

@@ -31,10 +31,11 @@ static double get(struct values a, int64_t i0, int64_t i1, int64_t i2, int64_t i
 
 static void get_rows(const struct op_case *c, double *out) {
     struct values table = values_of(c->src[0]), ids = values_of(c->src[1]);
+    const double missing = c->dst->t.type == INGOT_TYPE_I32 ? -1.0 : NAN;
     FOR_ROWS(c->dst->t.ne) {
         int64_t id = (int64_t)get(ids, i1, i2, i3, 0);
         for (int64_t i = 0; i < table.ne[0]; i++)
-            *out++ = id >= 0 && id < table.ne[1] ? get(table, i, id, i2, i3) : NAN;
+            *out++ = id >= 0 && id < table.ne[1] ? get(table, i, id, i2, i3) : missing;
     }
 }
 

@@ -282,7 +282,8 @@ static void shapes_that_do_not_match(void **state) {
                             refuse(&c, "odd halves", 0, 0);
     make(&c, INGOT_OP_CPY), put(&c, DST, F32, 512, 2, 2, 2), accept(&c, "another shape");
     make(&c, INGOT_OP_CPY), put(&c, 0, INGOT_TYPE_Q8_0, 256, 4, 2, 2), put(&c, DST, F32, 512, 2, 2, 2);
-    refuse(&c, "another shape from q8_0", 0, 0);
+    accept(&c, "another shape from q8_0");
+    c.node.dst.ne[0] = 544, pack(&c.node.dst), refuse(&c, "more elements than q8_0 has", 0, 0);
     make(&c, INGOT_OP_SOFT_MAX), c.t[1].ne[1] = 3, refuse(&c, "a mask of too few rows", 0, 0);
     make(&c, INGOT_OP_ADD), c.t[1].ne[1] = 0, refuse(&c, "an empty src[1]", 0, 0);
     make(&c, INGOT_OP_ATTENTION), c.t[3].ne[0] = 1, accept(&c, "one length for all");
@@ -358,8 +359,15 @@ static void types_that_do_not_fit(void **state) {
     struct call c;
     make(&c, INGOT_OP_GET_ROWS), c.t[1].type = INGOT_TYPE_I64, pack(&c.t[1]), refuse(&c, "i64 ids", 0, 0);
     make(&c, INGOT_OP_GET_ROWS), c.node.dst.type = F16, pack(&c.node.dst), refuse(&c, "f16 dst", 0, 0);
-    make(&c, INGOT_OP_SET_ROWS), c.t[0].type = F16, pack(&c.t[0]), refuse(&c, "f16 rows", 0, 0);
+    make(&c, INGOT_OP_GET_ROWS), c.t[0].type = I32, refuse(&c, "f32 from an i32 table", 0, 0);
+    make(&c, INGOT_OP_GET_ROWS), c.node.dst.type = I32, refuse(&c, "i32 from an f32 table", 0, 0);
+    make(&c, INGOT_OP_SET_ROWS), c.t[0].type = I32, refuse(&c, "i32 rows", 0, 0);
+    make(&c, INGOT_OP_SET_ROWS), c.t[0].type = F16, pack(&c.t[0]), accept(&c, "f16 rows");
+    make(&c, INGOT_OP_SET_ROWS), c.t[0].type = c.node.dst.type = INGOT_TYPE_Q8_0, pack(&c.t[0]), pack(&c.node.dst);
+    refuse(&c, "q8_0 rows into q8_0", 0, 0);
     make(&c, INGOT_OP_CPY), c.node.dst.type = I32, refuse(&c, "i32 dst", 0, 0);
+    make(&c, INGOT_OP_CPY), c.t[0].type = INGOT_TYPE_Q8_0, c.node.dst.type = INGOT_TYPE_Q4_0, pack(&c.t[0]),
+                            pack(&c.node.dst), refuse(&c, "q8_0 into q4_0", 0, 0);
     make(&c, INGOT_OP_ADD), c.t[1].type = F16, pack(&c.t[1]), refuse(&c, "f32 + f16", 0, 0);
     make(&c, INGOT_OP_MUL), c.node.dst.type = F16, pack(&c.node.dst), refuse(&c, "f16 dst of f32", 0, 0);
     make(&c, INGOT_OP_RMS_NORM), c.t[0].type = F16, pack(&c.t[0]), refuse(&c, "f16", 0, 0);

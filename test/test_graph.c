@@ -73,10 +73,10 @@ static void misuse(int number, ingot_graph *g, ingot_tensor *stranger) {
         ingot_cpy(g, f, s);
         break;
     case 3:
-        ingot_cast(g, f, INGOT_TYPE_Q4_0);
+        ingot_cast(g, f, INGOT_TYPE_I32);
         break;
     case 4:
-        ingot_cont(g, ids);
+        ingot_cast(g, s, INGOT_TYPE_Q8_0); /* rows of 63 */
         break;
     case 5:
         ingot_add(g, f, s);

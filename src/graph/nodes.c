@@ -68,7 +68,8 @@ static ingot_tensor *no_params(ingot_graph *g, ingot_op op) {
 ingot_tensor *ingot_get_rows(ingot_graph *g, ingot_tensor *table, ingot_tensor *ids) {
     struct ingot_call call = {.op = INGOT_OP_GET_ROWS, .src = {table, ids}};
     if (!takes(g, INGOT_OP_GET_ROWS, table, ids, ids, NULL)) return NULL;
-    return add_result(g, &call, INGOT_TYPE_F32, table->ne[0], ids->ne[0], ids->ne[1], ids->ne[2]);
+    ingot_type type = table->type == INGOT_TYPE_I32 ? INGOT_TYPE_I32 : INGOT_TYPE_F32;
+    return add_result(g, &call, type, table->ne[0], ids->ne[0], ids->ne[1], ids->ne[2]);
 }
 
 ingot_tensor *ingot_set_rows(ingot_graph *g, ingot_tensor *dst, ingot_tensor *rows, ingot_tensor *ids) {

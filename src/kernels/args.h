@@ -38,8 +38,15 @@ struct ingot_dequant_args {
     struct ingot_arg_tensor src, dst;
 };
 
-/* COPY plain type -> tile (plain type): element i of src in ne order goes to element i of dst; shapes may differ. */
+/* COPY plain type -> tile (another plain type): element i of src in ne order goes to element i of dst; shapes may
+ * differ. */
 struct ingot_copy_args {
+    struct ingot_arg_tensor src, dst;
+};
+
+/* MOVE: bits, tile = bytes of a piece (1, 2, 4, 8, 16).  ne and nb count pieces, whatever the type: piece i of src in ne
+ * order goes to piece i of dst; shapes may differ.  All addresses are multiples of the piece. */
+struct ingot_move_args {
     struct ingot_arg_tensor src, dst;
 };
 
@@ -113,12 +120,13 @@ enum {
     INGOT_MMV_MANY  = 16 /* more than one matrix of dst, or chosen by ids */
 };
 
-/* GET_ROWS type -> f32.  dst [k, n, b, c], ids i32 [n, b, c]. */
+/* GET_ROWS type -> f32 (i32 -> i32).  dst [k, n, b, c], ids i32 [n, b, c]. */
 struct ingot_get_rows_args {
     struct ingot_arg_tensor src, ids, dst;
 };
 
-/* SET_ROWS f32 -> type.  ids i32 or i64 (ids_size 4 or 8), repeated over dimensions 2 and 3 of src. */
+/* SET_ROWS tile (f32; f16 too for block formats) -> type.  ids i32 or i64 (ids_size 4 or 8), repeated over dimensions 2
+ * and 3 of src.  Block formats: ids with NULL data name each row's own number. */
 struct ingot_set_rows_args {
     struct ingot_arg_tensor src, ids, dst;
     int32_t ids_size, reserved;

@@ -39,7 +39,7 @@ static unsigned set_of(ingot_type type) {
     return ingot_is_block_type(type) ? TYPES_BLOCK : TYPES_OTHER;
 }
 
-/* "f32, f16, bf16" for a set of plain types. */
+/* "f32 or f16 or a block format" for a set of types. */
 static const char *describe_set(unsigned set, char text[64]) {
     int at = 0;
 
@@ -47,6 +47,7 @@ static const char *describe_set(unsigned set, char text[64]) {
     for (int i = 0; i < PLAIN_SETS; i++)
         if (set & plain_sets[i].set)
             at += snprintf(text + at, 64 - (size_t)at, "%s%s", at ? " or " : "", ingot_type_name(plain_sets[i].type));
+    if (set & TYPES_BLOCK) snprintf(text + at, 64 - (size_t)at, "%sa block format", at ? " or " : "");
     return text;
 }
 

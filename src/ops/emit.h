@@ -26,14 +26,19 @@ ingot_status ingot_emit_grid(struct ingot_emitter *em, const struct ingot_kernel
                              const void *args, size_t bytes);
 ingot_status ingot_emit_gemm(struct ingot_emitter *em, const struct ingot_gemm *gemm);
 
-/* dst = src, element by element in ne order: COPY between plain types, DEQUANT from a block format. */
+/* dst = src, element by element in ne order: MOVE of a type to itself, COPY between plain types, DEQUANT from a block
+ * format, SET_ROWS to one. */
 ingot_status ingot_emit_copy(struct ingot_emitter *em, const ingot_tensor *src, const ingot_tensor *dst);
 /* The same into contiguous scratch of `type`, described in *out. */
 ingot_status ingot_emit_contiguous(struct ingot_emitter *em, const ingot_tensor *src, ingot_type type,
                                    ingot_tensor *out);
 /* *out = a vector's data if its elements are dense, else a dense copy's.  NULL gives NULL. */
 ingot_status ingot_emit_vector(struct ingot_emitter *em, const ingot_tensor *src, const void **out);
-/* The row that ingot_emit_copy would take, or NULL. */
+/* Rows of src become those of dst that `ids` name (NULL, block formats only: the same).  What no kernel reads as it is
+ * becomes f32 in scratch first. */
+ingot_status ingot_emit_rows(struct ingot_emitter *em, const ingot_tensor *src, const ingot_tensor *ids,
+                             const ingot_tensor *dst);
+/* A row that ingot_emit_copy would take, or NULL. */
 const struct ingot_kernel *ingot_find_copy(const ingot_context *ctx, ingot_type src, ingot_type dst);
 ingot_status ingot_emit_q8(struct ingot_emitter *em, const ingot_tensor *src, struct ingot_arg_q8 q8);
 

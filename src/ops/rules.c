@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+static ingot_status check_get_rows(ingot_context *ctx, const struct ingot_call *call);
+static ingot_status check_set_rows(ingot_context *ctx, const struct ingot_call *call);
 static ingot_status check_cpy(ingot_context *ctx, const struct ingot_call *call);
 static ingot_status check_rms_norm(ingot_context *ctx, const struct ingot_call *call);
 static ingot_status check_rope(ingot_context *ctx, const struct ingot_call *call);
@@ -15,10 +17,11 @@ static ingot_status check_attention(ingot_context *ctx, const struct ingot_call 
 /* clang-format off */
 const struct ingot_op_rule ingot_op_rules[INGOT_OP_INTERNAL_COUNT] = {
     /*                    name required sources in_place q8_out, types of src[0..3], dst, mul, add[0..1], up */
-    [INGOT_OP_GET_ROWS]  = {"get_rows",  2, 2, 0, false, {TYPES_ANY, TYPES_I32, 0, 0, TYPES_F32, 0, 0}, NULL},
-    [INGOT_OP_SET_ROWS]  = {"set_rows",  2, 2, 0, false, {TYPES_F32, TYPES_I32 | TYPES_I64, 0, 0, TYPES_FLOAT, 0, 0},
-                            NULL},
-    [INGOT_OP_CPY]       = {"cpy",       1, 1, 0, false, {TYPES_ANY, 0, 0, 0, TYPES_FLOAT, 0, 0}, check_cpy},
+    [INGOT_OP_GET_ROWS]  = {"get_rows",  2, 2, 0, false, {TYPES_ANY, TYPES_I32, 0, 0, TYPES_F32 | TYPES_I32, 0, 0},
+                            check_get_rows},
+    [INGOT_OP_SET_ROWS]  = {"set_rows",  2, 2, 0, false, {TYPES_FLOAT | TYPES_BLOCK, TYPES_I32 | TYPES_I64, 0, 0,
+                                                          TYPES_FLOAT | TYPES_BLOCK, 0, 0}, check_set_rows},
+    [INGOT_OP_CPY]       = {"cpy",       1, 1, 0, false, {TYPES_ANY, 0, 0, 0, TYPES_ANY, 0, 0}, check_cpy},
     [INGOT_OP_ADD]       = {"add",       2, 2, 1, false, {TYPES_FLOAT, TYPES_FLOAT, 0, 0, TYPES_FLOAT, 0, 0}, NULL},
     [INGOT_OP_MUL]       = {"mul",       2, 2, 1, false, {TYPES_FLOAT, TYPES_FLOAT, 0, 0, TYPES_FLOAT, 0, 0}, NULL},
     [INGOT_OP_RMS_NORM]  = {"rms_norm",  1, 1, 1, true,  {TYPES_F32, 0, 0, 0, TYPES_F32, TYPES_F32, 0}, check_rms_norm},
@@ -160,15 +163,38 @@ const char *ingot_call_name(int op) {
 
 /* ---- Checks of one op each. */
 
-static ingot_status check_cpy(ingot_context *ctx, const struct ingot_call *call) {
-    const ingot_tensor *src = call->src[0], *dst = call->dst;
+static ingot_status check_get_rows(ingot_context *ctx, const struct ingot_call *call) {
+    const ingot_tensor *table = call->src[0], *dst = call->dst;
+    ingot_type type = table->type == INGOT_TYPE_I32 ? INGOT_TYPE_I32 : INGOT_TYPE_F32;
     char a[96], b[96];
 
-    if (ingot_is_block_type(src->type) && !ingot_same_shape(src, dst))
-        return ingot_fail(ctx, INGOT_ERR_INVALID,
-                          "cpy: dst %s, expected the shape of src[0] %s (a block format is "
-                          "not reshaped on the way)",
-                          ingot_describe(dst, a), ingot_describe(src, b));
+    if (dst->type == type) return INGOT_OK;
+    return ingot_fail(ctx, INGOT_ERR_INVALID, "get_rows: dst %s has type %s, expected %s for src[0] %s",
+                      ingot_describe(dst, a), ingot_type_name(dst->type), ingot_type_name(type),
+                      ingot_describe(table, b));
+}
+
+/* Blocks are not rounded again to the blocks of another format, nor of their own. */
+static ingot_status check_set_rows(ingot_context *ctx, const struct ingot_call *call) {
+    const ingot_tensor *rows = call->src[0], *dst = call->dst;
+    char a[96], b[96];
+
+    if (!ingot_is_block_type(rows->type) || ingot_is_float_type(dst->type)) return INGOT_OK;
+    return ingot_fail(ctx, INGOT_ERR_INVALID, "set_rows: dst %s has type %s, expected f32, f16 or bf16 for src[0] %s",
+                      ingot_describe(dst, a), ingot_type_name(dst->type), ingot_describe(rows, b));
+}
+
+static ingot_status check_cpy(ingot_context *ctx, const struct ingot_call *call) {
+    const ingot_tensor *src = call->src[0], *dst = call->dst;
+    bool floats = ingot_is_float_type(src->type), blocks = ingot_is_block_type(src->type);
+    char a[96], b[96];
+
+    if (dst->type != src->type && !(floats && ingot_is_block_type(dst->type)) &&
+        !((floats || blocks) && ingot_is_float_type(dst->type)))
+        return ingot_fail(ctx, INGOT_ERR_INVALID, "cpy: dst %s has type %s, expected %s%s for src[0] %s",
+                          ingot_describe(dst, a), ingot_type_name(dst->type),
+                          floats ? "f32, f16, bf16 or a block format" : ingot_type_name(src->type),
+                          blocks ? ", f32, f16 or bf16" : "", ingot_describe(src, b));
     if (ingot_tensor_elements(src) != ingot_tensor_elements(dst))
         return ingot_fail(ctx, INGOT_ERR_INVALID, "cpy: dst %s has %lld elements, expected %lld as in src[0] %s",
                           ingot_describe(dst, a), (long long)ingot_tensor_elements(dst),
