@@ -50,17 +50,14 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
     float z[4] = {};
     INGOT_UNROLL
     for (int half = 0; half < 2; half++) {
-        uint32_t a[2][4][2]; // elements 4t or 16+4t, group, row
+        uint32_t even[4], uneven[4]; // elements 4t of both rows, 16+4t of both
         INGOT_UNROLL
         for (int i = 0; i < 4; i++) {
-            const int e = i / 2, r = i % 2, at = 16 * e + 4 * t;
-            const uint32_t q = slab_row_word(rows, r, 32 + half * 32 + at), h = slab_row_word(rows, r, at);
+            const int at = i / 2 * 16 + 4 * t;
+            const uint32_t q = slab_row_word(rows, i % 2, 32 + half * 32 + at), h = slab_row_word(rows, i % 2, at);
             const uint32_t third = bit_select(0x0f0f0f0fu, half ? h >> 2 : h << 2, half ? h : h << 4);
-            const uint32_t even = bit_select(0x33333333u, q, third), uneven = bit_select(0x66666666u, q >> 1, third);
-            a[e][0][r] = even & 0x07070707u;
-            a[e][1][r] = uneven & 0x0e0e0e0eu;
-            a[e][2][r] = even & 0x70707070u;
-            a[e][3][r] = (uneven & 0xe0e0e0e0u) ^ 0x80808080u;
+            even[i] = bit_select(0x33333333u, q, third);
+            uneven[i] = bit_select(0x66666666u, q >> 1, third);
         }
         INGOT_UNROLL
         for (int g = 0; g < 4; g++) {
@@ -70,9 +67,13 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
             INGOT_UNROLL
             for (int e = 0; e < 2; e++) {
                 const uint32_t b[1] = {x.q[4 * half + g][e]};
+                uint32_t a[2];
+                INGOT_UNROLL
+                for (int r = 0; r < 2; r++)
+                    a[r] = ((g % 2 ? uneven : even)[2 * e + r] & (g < 2 ? 0x07070707u : 0x70707070u) << g % 2) ^ (g == 3 ? 0x80808080u : 0);
                 int32_t c[4] = {};
                 if (g < 3) mma_m16n8k16_s8(c, offset, b);
-                mma_m16n8k16_s8(c, a[e][g], b);
+                mma_m16n8k16_s8(c, a, b);
                 const int n = 8 * half + 2 * g + e;
                 INGOT_UNROLL
                 for (int i = 0; i < 4; i++) sum[i] += c[i] * (int)prmt(scales[i / 2][n / 4], 0, 0x8880u + 0x1111u * (n % 4));

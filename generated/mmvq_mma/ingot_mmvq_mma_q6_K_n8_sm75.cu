@@ -36,27 +36,26 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
     float z[4] = {};
     INGOT_UNROLL
     for (int half = 0; half < 2; half++) {
-        uint32_t a[4][2][2]; // group, elements 4t or 16+4t, row
+        uint32_t h[4]; // elements 4t of both rows, 16+4t of both
         INGOT_UNROLL
-        for (int i = 0; i < 4; i++) {
-            const int e = i / 2, r = i % 2, at = 16 * e + 4 * t;
-            const uint32_t h = slab_row_word(rows, r, 128 + half * 32 + at);
+        for (int i = 0; i < 4; i++) h[i] = slab_row_word(rows, i % 2, 128 + half * 32 + i / 2 * 16 + 4 * t);
+        INGOT_UNROLL
+        for (int j = 0; j < 4; j++) {
+            const int g = j / 2 + j % 2 * 2; // groups 0 and 2, then 1 and 3: they share their low bits' bytes
+            uint32_t a[2][2];
             INGOT_UNROLL
-            for (int g = 0; g < 2; g++) {
-                const uint32_t l = slab_row_word(rows, r, half * 64 + g * 32 + at);
-                a[g][e][r] = bit_select(0x0f0f0f0fu, l, h << (4 - 2 * g)) & 0x3f3f3f3fu;
-                a[2 + g][e][r] = bit_select(0x0f0f0f0fu, l >> 4, h >> 2 * g) & 0x3f3f3f3fu;
+            for (int i = 0; i < 4; i++) {
+                const uint32_t l = slab_row_word(rows, i % 2, half * 64 + g % 2 * 32 + i / 2 * 16 + 4 * t);
+                const uint32_t high = g == 3 ? h[i] >> 2 : h[i] << (4 - 2 * g);
+                a[i / 2][i % 2] = bit_select(0x0f0f0f0fu, l >> g / 2 * 4, high) & 0x3f3f3f3fu;
             }
-        }
-        INGOT_UNROLL
-        for (int g = 0; g < 4; g++) {
             int32_t sum[4] = {};
             INGOT_UNROLL
             for (int e = 0; e < 2; e++) {
                 const uint32_t b[1] = {x.q[4 * half + g][e]};
                 int32_t c[4] = {};
                 mma_m16n8k16_s8(c, offset, b);
-                mma_m16n8k16_s8(c, a[g][e], b);
+                mma_m16n8k16_s8(c, a[e], b);
                 INGOT_UNROLL
                 for (int i = 0; i < 4; i++) sum[i] += c[i] * *(const int8_t *)(rows.p[i / 2] + 192 + 8 * half + 2 * g + e);
             }
