@@ -67,10 +67,10 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
             INGOT_UNROLL
             for (int e = 0; e < 2; e++) {
                 const uint32_t b[1] = {x.q[4 * half + g][e]};
+                const uint32_t mask = (g < 2 ? 0x07070707u : 0x70707070u) << g % 2, sign = g == 3 ? 0x80808080u : 0;
                 uint32_t a[2];
                 INGOT_UNROLL
-                for (int r = 0; r < 2; r++)
-                    a[r] = ((g % 2 ? uneven : even)[2 * e + r] & (g < 2 ? 0x07070707u : 0x70707070u) << g % 2) ^ (g == 3 ? 0x80808080u : 0);
+                for (int r = 0; r < 2; r++) a[r] = ((g % 2 ? uneven : even)[2 * e + r] & mask) ^ sign;
                 int32_t c[4] = {};
                 if (g < 3) mma_m16n8k16_s8(c, offset, b);
                 mma_m16n8k16_s8(c, a, b);
