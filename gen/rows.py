@@ -131,7 +131,7 @@ def mmvq_mma(type, depth, threads=512):
 
 # Which words of a block of 32 activations lane t of four holds, for the formats that want another order.
 # Formats with slab().
-SLABS = ["q4_0", "q4_K"]
+SLABS = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_K"]
 
 X_WORDS = {None: ("t", "(4 + t)")}
 
