@@ -26,6 +26,13 @@ struct only {
 };
 static struct only only;
 
+/* A row of a family that products might take in place of this row's. */
+static bool rival(const struct ingot_kernel *row, const struct ingot_kernel *other) {
+    const bool streams = other->family == INGOT_FAMILY_MMVQ_RING || other->family == INGOT_FAMILY_MMVQ_MMA;
+    return streams && (row->family == INGOT_FAMILY_MMVQ || row->family == INGOT_FAMILY_MMVQ_RING ||
+                       row->family == INGOT_FAMILY_MMVQ_MMA);
+}
+
 /* False if the device has no code for the row. */
 static bool only_begin(const struct ingot_kernel *row) {
     ingot_context *ctx = check_context();
@@ -39,7 +46,7 @@ static bool only_begin(const struct ingot_kernel *row) {
     if (!only.rows || !only.table) check_fail("out of host memory");
     only.rows[count++] = *row;
     for (int i = 0; i < ingot_kernel_count; i++)
-        if (ingot_kernels[i].family != row->family) only.rows[count++] = ingot_kernels[i];
+        if (ingot_kernels[i].family != row->family && !rival(row, &ingot_kernels[i])) only.rows[count++] = ingot_kernels[i];
     ingot_table_fill(only.table, only.rows, count, build.archs, build.ptx, chip);
     only.row = row;
     only.launches = 0;
@@ -692,6 +699,31 @@ static void drive_mmvq(const struct ingot_kernel *row) {
     drive_product(row, mmvq_case);
 }
 
+/* The streaming kernels take rows of whole units (64 columns, or slabs of 256) that start on 16 bytes. */
+static void drive_stream(const struct ingot_kernel *row) {
+    const ingot_type type = (ingot_type)row->type;
+    const bool mma = row->family == INGOT_FAMILY_MMVQ_MMA;
+    const int64_t block = ingot_type_block(type), size = (int64_t)ingot_type_size(type);
+    int64_t step = mma || block > 64 ? 256 : 64;
+    while (step / block * size % 16 != 0) step *= 2;
+    /* Where lanes, warps and rounds change: 512 and 1024, 2048, 4096 (slabs and warps), 16 warps and more. */
+    const int64_t k[] = {step,         2 * step, 3 * step,       512,           1024,         2048,
+                         2048 + step,  4096,     4096 + step,    8192 - step,   14336,        16384,
+                         16384 + step, 32768 - step};
+    const int64_t m[] = {1, 2, 3, 15, 16, 17, 31, 33, 65, 127, 300};
+    const int64_t least = mma ? 3 : row->tile == 1 ? 1 : 2, most = row->tile;
+    for (size_t i = 0; i < COUNT(m); i++)
+        mmvq_case(row, &(struct shape){m[i], most, 2 * step, 1, 1, 1, 1, i % 2, false});
+    for (size_t i = 0; i < COUNT(k); i++)
+        if (k[i] % step == 0) mmvq_case(row, &(struct shape){7, most, k[i], 1, 1, 1, 1, i % 2, false});
+    for (int64_t n = least; n <= most; n++) mmvq_case(row, &(struct shape){19, n, step, 1, 1, 1, 1, n % 2, false});
+    mmvq_case(row, &(struct shape){5, most, step, 4, 3, 1, 3, true, false}); /* ratios that are not folded into columns */
+    mmvq_case(row, &(struct shape){9, most, 2 * step, 3, 2, 1, 2, false, false});
+    for (int i = 0; i < 16; i++)
+        if (k[i % 10] % step == 0)
+            gated_case(row, m[i % COUNT(m)], k[i % 10], i % 2 && least == 1 ? 3 : most, i % 2 && least == 1, i);
+}
+
 static void drive_mmvf(const struct ingot_kernel *row) {
     drive_product(row, mmvf_case);
 }
@@ -732,6 +764,7 @@ static driver *const drivers[INGOT_FAMILY_COUNT] = {
     [INGOT_FAMILY_DEQUANT] = drive_dequant,   [INGOT_FAMILY_COPY] = drive_copy,
     [INGOT_FAMILY_MOVE] = drive_move,         [INGOT_FAMILY_QUANTIZE] = drive_quantize,
     [INGOT_FAMILY_MMVQ] = drive_mmvq,         [INGOT_FAMILY_MMVF] = drive_mmvf,
+    [INGOT_FAMILY_MMVQ_RING] = drive_stream,  [INGOT_FAMILY_MMVQ_MMA] = drive_stream,
     [INGOT_FAMILY_GET_ROWS] = drive_get_rows, [INGOT_FAMILY_SET_ROWS] = drive_set_rows,
     [INGOT_FAMILY_ADD] = drive_binary,        [INGOT_FAMILY_MUL] = drive_binary,
     [INGOT_FAMILY_RMS_NORM] = drive_rms_norm, [INGOT_FAMILY_ROPE] = drive_rope,
