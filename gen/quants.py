@@ -73,19 +73,40 @@ STRUCTS = {
              ("uint8_t",  "qs[16]",     16,  "nibbles as in q4_0;  w = d * q + m")],
     "q8_0": [("uint16_t", "d",          2,   "scale, f16"),
              ("int8_t",   "qs[32]",     32,  "w = d * q")],
+    "q8_1": [("uint16_t", "d",          2,   "scale, f16"),
+             ("uint16_t", "s",          2,   "d * sum of the quants, f16"),
+             ("int8_t",   "qs[32]",     32,  "w = d * q")],
+    "q2_K": [("uint8_t",  "scales[16]", 16,  "for 16 weights: scale in the low nibble, minimum in the high one"),
+             ("uint8_t",  "qs[64]",     64,  "two bits each; see quant/q2_K.jinja"),
+             ("uint16_t", "d",          2,   "scale of the scales, f16"),
+             ("uint16_t", "dmin",       2,   "scale of the minima, f16;  w = d * scale * q - dmin * min")],
+    "q3_K": [("uint8_t",  "hmask[32]",  32,  "third bits; see quant/q3_K.jinja"),
+             ("uint8_t",  "qs[64]",     64,  "low two bits"),
+             ("uint8_t",  "scales[12]", 12,  "sixteen 6-bit scales, one for 16 weights"),
+             ("uint16_t", "d",          2,   "scale of the scales, f16;  w = d * (scale - 32) * (q - 4)")],
     "q4_K": [("uint16_t", "d",          2,   "scale of the scales, f16"),
              ("uint16_t", "dmin",       2,   "scale of the minima, f16"),
              ("uint8_t",  "scales[12]", 12,  "eight 6-bit scales and minima, one pair for 32 weights; see quant/q4_K.jinja"),
              ("uint8_t",  "qs[128]",    128, "weight 64 j + i: low nibble of byte 32 j + i; weight 64 j + 32 + i: high nibble;  "
                                              "w = d * scale * q - dmin * min")],
+    "q5_K": [("uint16_t", "d",          2,   "scale of the scales, f16"),
+             ("uint16_t", "dmin",       2,   "scale of the minima, f16"),
+             ("uint8_t",  "scales[12]", 12,  "as in q4_K"),
+             ("uint8_t",  "qh[32]",     32,  "bit g of byte i: fifth bit of weight 32 g + i"),
+             ("uint8_t",  "qs[128]",    128, "nibbles as in q4_K;  w = d * scale * q - dmin * min")],
     "q6_K": [("uint8_t",  "ql[128]",    128, "low four bits; see quant/q6_K.jinja"),
              ("uint8_t",  "qh[64]",     64,  "high two bits"),
              ("int8_t",   "scales[16]", 16,  "one for 16 weights"),
              ("uint16_t", "d",          2,   "scale of the scales, f16;  w = d * scale * (q - 32)")],
+    "q8_K": [("uint16_t", "d[2]",       4,   "scale, f32, low half first: blocks are 2-byte aligned at best"),
+             ("int8_t",   "qs[256]",    256, "w = d * q"),
+             ("int16_t",  "bsums[16]",  32,  "sums of 16 quants")],
 }
 
 BY_NAME = {t.name: t for t in TYPES}
 BLOCKS = list(STRUCTS)            # block formats with kernels
+ACTIVATIONS = ["q8_1", "q8_K"]    # those that hold the other side of a product: decoded, no mat-vec
+WEIGHTS = [name for name in BLOCKS if name not in ACTIVATIONS]
 FLOATS = ["f32", "f16", "bf16"]   # plain types with kernels
 
 HEADER = """\

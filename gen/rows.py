@@ -131,7 +131,7 @@ def mmvq_mma(type, depth, threads=512):
 
 # Which words of a block of 32 activations lane t of four holds, for the formats that want another order.
 # Formats with slab().
-SLABS = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_K"]
+SLABS = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K"]
 
 X_WORDS = {None: ("t", "(4 + t)")}
 
@@ -244,13 +244,16 @@ def rows():
                 ("q5_0",                                    (4, 2), (4, 2), (1, 2), (4, 1)),
                 ("q5_1",                                    (4, 2), (4, 2), (1, 2), (4, 1)),
                 ("q8_0",                                    (4, 2), (2, 2), (1, 2), (2, 1)),
+                ("q2_K",                                    (4, 2), (2, 2), (2, 1)),
+                ("q3_K",                                    (2, 2), (2, 2), (2, 1)),
                 ("q4_K",                                    (2, 2), (2, 2), (4, 1), (4, 1)),
-                ("q6_K",                                    (2, 2), (1, 2), (2, 1), (1, 1))]
+                ("q5_K",                                    (2, 2), (1, 2), (2, 1)),
+                ("q6_K",                                    (2, 2), (1, 2), (1, 1), (1, 1))]
     out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
 
     # Rows in a slot for n = 1, 2, and tiles that the copies of MMVQ_MMA are ahead.
     RINGS = [   ("q4_0", (4, 2), 3), ("q4_1", (4, 2), 3), ("q5_0", (4, 2), 3), ("q5_1", (4, 2), 3), ("q8_0", (2, 2), 2),
-                ("q4_K", (4, 2), 3), ("q6_K", (2, 2), 2)]
+                ("q2_K", (4, 2), 3), ("q3_K", (4, 2), 3), ("q4_K", (4, 2), 3), ("q5_K", (4, 2), 2), ("q6_K", (2, 2), 2)]
     out += [mmvq_ring(type, n, rows)                 for type, slots, _ in RINGS for n, rows in zip((1, 2), slots)]
     out += [mmvq_mma(type, depth)                    for type, _, depth in RINGS if type in SLABS]
 

@@ -51,6 +51,32 @@ struct ingot_block_q8_0 {
 };
 INGOT_BLOCK_SIZE(ingot_block_q8_0, 34);
 
+/* 32 weights in 36 bytes, 9 bits each */
+struct ingot_block_q8_1 {
+    uint16_t d;          /* scale, f16 */
+    uint16_t s;          /* d * sum of the quants, f16 */
+    int8_t   qs[32];     /* w = d * q */
+};
+INGOT_BLOCK_SIZE(ingot_block_q8_1, 36);
+
+/* 256 weights in 84 bytes, 2.625 bits each */
+struct ingot_block_q2_K {
+    uint8_t  scales[16]; /* for 16 weights: scale in the low nibble, minimum in the high one */
+    uint8_t  qs[64];     /* two bits each; see quant/q2_K.jinja */
+    uint16_t d;          /* scale of the scales, f16 */
+    uint16_t dmin;       /* scale of the minima, f16;  w = d * scale * q - dmin * min */
+};
+INGOT_BLOCK_SIZE(ingot_block_q2_K, 84);
+
+/* 256 weights in 110 bytes, 3.4375 bits each */
+struct ingot_block_q3_K {
+    uint8_t  hmask[32];  /* third bits; see quant/q3_K.jinja */
+    uint8_t  qs[64];     /* low two bits */
+    uint8_t  scales[12]; /* sixteen 6-bit scales, one for 16 weights */
+    uint16_t d;          /* scale of the scales, f16;  w = d * (scale - 32) * (q - 4) */
+};
+INGOT_BLOCK_SIZE(ingot_block_q3_K, 110);
+
 /* 256 weights in 144 bytes, 4.5 bits each */
 struct ingot_block_q4_K {
     uint16_t d;          /* scale of the scales, f16 */
@@ -60,6 +86,16 @@ struct ingot_block_q4_K {
 };
 INGOT_BLOCK_SIZE(ingot_block_q4_K, 144);
 
+/* 256 weights in 176 bytes, 5.5 bits each */
+struct ingot_block_q5_K {
+    uint16_t d;          /* scale of the scales, f16 */
+    uint16_t dmin;       /* scale of the minima, f16 */
+    uint8_t  scales[12]; /* as in q4_K */
+    uint8_t  qh[32];     /* bit g of byte i: fifth bit of weight 32 g + i */
+    uint8_t  qs[128];    /* nibbles as in q4_K;  w = d * scale * q - dmin * min */
+};
+INGOT_BLOCK_SIZE(ingot_block_q5_K, 176);
+
 /* 256 weights in 210 bytes, 6.5625 bits each */
 struct ingot_block_q6_K {
     uint8_t  ql[128];    /* low four bits; see quant/q6_K.jinja */
@@ -68,6 +104,14 @@ struct ingot_block_q6_K {
     uint16_t d;          /* scale of the scales, f16;  w = d * scale * (q - 32) */
 };
 INGOT_BLOCK_SIZE(ingot_block_q6_K, 210);
+
+/* 256 weights in 292 bytes, 9.125 bits each */
+struct ingot_block_q8_K {
+    uint16_t d[2];       /* scale, f32, low half first: blocks are 2-byte aligned at best */
+    int8_t   qs[256];    /* w = d * q */
+    int16_t  bsums[16];  /* sums of 16 quants */
+};
+INGOT_BLOCK_SIZE(ingot_block_q8_K, 292);
 
 #undef INGOT_BLOCK_SIZE
 #endif

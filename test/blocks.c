@@ -35,6 +35,12 @@ static double read_f16(const unsigned char *p) {
     return (double)check_f16_to_f32((uint16_t)(p[0] | p[1] << 8));
 }
 
+static float read_f32(const unsigned char *p) {
+    float x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
 static void write_f16(unsigned char *p, float x) {
     uint16_t h = check_f32_to_f16(x);
     p[0] = (unsigned char)(h & 255);
@@ -86,6 +92,38 @@ static bool decode(ingot_type type, const unsigned char *b, double *out) {
     case INGOT_TYPE_Q8_0: /* f16 d; 32 int8 */
         for (int i = 0; i < 32; i++) out[i] = read_f16(b) * (int8_t)b[2 + i];
         break;
+    case INGOT_TYPE_Q8_1: /* f16 d, sum; 32 int8 */
+        for (int i = 0; i < 32; i++) out[i] = read_f16(b) * (int8_t)b[4 + i];
+        break;
+    case INGOT_TYPE_Q2_K: /* 16 bytes of scales (low nibbles) and minima (high), 64 bytes of bit pairs, f16 d, dmin.  Each
+                             half of 128 elements is four runs of 32, bit pairs 0 to 3 of the same 32 bytes */
+        for (int i = 0; i < 256; i++) {
+            int pair = b[16 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+            out[i] = read_f16(b + 80) * (b[i / 16] & 15) * pair - read_f16(b + 82) * (b[i / 16] >> 4);
+        }
+        break;
+    case INGOT_TYPE_Q3_K: /* 32 bytes, of which bit j is the high bit of run j of 32; 64 bytes of bit pairs as in q2_K; 12
+                             bytes of scales; f16 d.  Of scale n the low four bits are nibble n / 8 of byte n mod 8, the
+                             high two are pair n / 4 of byte 8 + n mod 4 */
+        for (int i = 0; i < 256; i++) {
+            int n = i / 16, pair = b[32 + i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3;
+            int high = b[i % 32] >> (i / 32) & 1;
+            scale = (b[96 + n % 8] >> (n / 8 * 4) & 15) | (b[104 + n % 4] >> (n / 4 * 2) & 3) << 4;
+            out[i] = read_f16(b + 108) * (scale - 32) * (pair - (high ? 0 : 4));
+        }
+        break;
+    case INGOT_TYPE_Q5_K: /* f16 d, dmin; 12 bytes of scales as in q4_K; 32 bytes, of which bit j is the fifth bit of group
+                             j; nibbles as in q4_K */
+        for (int i = 0; i < 256; i++) {
+            int group = i / 32, byte = b[48 + group / 2 * 32 + i % 32], fifth = b[16 + i % 32] >> group & 1;
+            scale_min_K(b + 4, group, &scale, &minimum);
+            out[i] = read_f16(b) * scale * ((group % 2 ? byte >> 4 : byte & 15) | fifth << 4) -
+                     read_f16(b + 2) * minimum;
+        }
+        break;
+    case INGOT_TYPE_Q8_K: /* f32 d; 256 int8; 16 int16 sums */
+        for (int i = 0; i < 256; i++) out[i] = (double)read_f32(b) * (int8_t)b[4 + i];
+        break;
     case INGOT_TYPE_Q4_K: /* f16 d, dmin; 12 bytes of scales; four times 32 bytes: low nibbles are one group of 32,
                              high nibbles the next */
         for (int i = 0; i < 256; i++) {
@@ -119,14 +157,22 @@ void check_decode_block(ingot_type type, const unsigned char *block, double *out
     if (!decode(type, block, out)) golden_decode(type, block, out);
 }
 
-/* Where the f16 scales of a block lie; their number. */
+/* Where the scales of a block lie; their number.  They are f16, of q8_K f32. */
 static int scale_places(ingot_type type, size_t place[2]) {
     switch (type) {
     case INGOT_TYPE_Q4_1:
     case INGOT_TYPE_Q5_1:
+    case INGOT_TYPE_Q8_1:
     case INGOT_TYPE_Q4_K:
+    case INGOT_TYPE_Q5_K:
         place[0] = 0, place[1] = 2;
         return 2;
+    case INGOT_TYPE_Q2_K:
+        place[0] = 80, place[1] = 82;
+        return 2;
+    case INGOT_TYPE_Q3_K:
+        place[0] = 108;
+        return 1;
     case INGOT_TYPE_Q6_K:
         place[0] = 208;
         return 1;
@@ -144,14 +190,16 @@ void check_random_block(ingot_type type, unsigned char *block, bool wild) {
     }
     for (size_t i = 0; i < ingot_type_size(type); i++) block[i] = (unsigned char)check_random();
     for (int i = 0, n = scale_places(type, place); i < n; i++) {
+        const bool wide = type == INGOT_TYPE_Q8_K;
         float f;
-        if (wild) {
-            do f = check_f16_to_f32((uint16_t)check_random());
-            while (!isfinite(f));
-        } else {
-            f = (float)(ldexp(check_uniform(1.0, 2.0), (int)check_range(-7, -5)) * (check_random() & 1 ? 1 : -1));
-        }
-        write_f16(block + place[i], f);
+        do {
+            const uint32_t bits = (uint32_t)check_random();
+            if (!wild) f = (float)(ldexp(check_uniform(1.0, 2.0), (int)check_range(-7, -5)) * (bits & 1 ? 1 : -1));
+            else if (wide) memcpy(&f, &bits, sizeof f);
+            else f = check_f16_to_f32((uint16_t)bits);
+        } while (!isfinite(f * 128.0f)); /* f32: all quants times it are finite too */
+        if (wide) memcpy(block + place[i], &f, sizeof f);
+        else write_f16(block + place[i], f);
     }
 }
 
@@ -181,6 +229,38 @@ static bool ones(ingot_type type, unsigned char *b) {
     case INGOT_TYPE_Q8_0:
         write_f16(b, 1.0f);
         memset(b + 2, 1, 32);
+        break;
+    case INGOT_TYPE_Q8_1:
+        write_f16(b, 1.0f);
+        write_f16(b + 2, 32.0f);
+        memset(b + 4, 1, 32);
+        break;
+    case INGOT_TYPE_Q2_K: /* 1 * 1 * 2 - 1 * 1 */
+        memset(b, 0x11, 16);
+        memset(b + 16, 0xaa, 64);
+        write_f16(b + 80, 1.0f);
+        write_f16(b + 82, 1.0f);
+        break;
+    case INGOT_TYPE_Q3_K: /* 1 * (33 - 32) * (5 - 4) */
+        memset(b, 0xff, 32);
+        memset(b + 32, 0x55, 64);
+        memset(b + 96, 0x11, 8);
+        memset(b + 104, 0xaa, 4);
+        write_f16(b + 108, 1.0f);
+        break;
+    case INGOT_TYPE_Q5_K: /* 1 * 1 * 17 - 1 * 16 */
+        write_f16(b, 1.0f);
+        write_f16(b + 2, 1.0f);
+        memset(b + 4, 0x01, 4);
+        memset(b + 8, 0x50, 4);
+        memset(b + 12, 0x01, 4);
+        memset(b + 16, 0xff, 32);
+        memset(b + 48, 0x11, 128);
+        break;
+    case INGOT_TYPE_Q8_K: /* sums of 16 */
+        b[2] = 0x80, b[3] = 0x3f;
+        memset(b + 4, 1, 256);
+        for (int i = 0; i < 16; i++) b[260 + 2 * i] = 16;
         break;
     case INGOT_TYPE_Q4_K: /* 1 * 1 * 2 - 1 * 1 */
         write_f16(b, 1.0f);

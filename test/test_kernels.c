@@ -547,6 +547,7 @@ static void mmvq_case(const struct ingot_kernel *row, const struct shape *s) {
     const int64_t columns = s->n * s->ne2 * s->ne3;
     c.src[0] = filled(type, s->k, s->m, s->ne2 / s->ratio2, s->ne3 / s->ratio3, &w_rows);
     c.src[1] = filled(INGOT_TYPE_F32, s->k, s->n, s->ne2, s->ne3, &packed);
+    if (check_random() % 4 == 0) tensor_fill(c.src[1], check_random() % 2 ? 1.0 : -1.0); /* the largest sums of integers */
     c.dst = tensor_new(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided ? &gapped : &packed);
     struct q8 q = q8_new(s->k, columns);
     struct extras extra = {.q8_in = q.arg};

@@ -68,27 +68,31 @@ INGOT_DEV void unit_x_load(struct unit_x &x, const int8_t *qs, const struct ingo
     }
 }
 
-// The product.  The two groups' scales and minima are the bytes of two 16-bit values.  High nibbles are multiplied
-// where they stand, 16 times too large, and the sum is shifted; minima go with the sums of the activations.
+// Scales of groups 2 j and 2 j + 1 in bytes 0 and 1, their minima in bytes 2 and 3.  `h` is the block's header; without
+// branches, as the four lanes of a block want different groups.
+INGOT_DEV uint32_t unit_pair(const uint32_t (&h)[4], int j) {
+    const uint32_t which = j % 2 ? 0x7632 : 0x5410;
+    const uint32_t six = __byte_perm(h[1], h[2], which), four = __byte_perm(h[3], h[3] >> 4, which);
+    const bool upper = j >= 2; // groups 4 to 7: low nibbles from the last four bytes, high bits from the top of the others
+    return ((upper ? four : six) & (upper ? 0x0f0f0f0fu : 0x3f3f3f3fu)) | (six >> 2 & (upper ? 0x30303030u : 0));
+}
+
+// The product.  High nibbles are multiplied where they stand, 16 times too large, which their group's scale makes good;
+// minima go with the sums of the activations.
 INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, const uint32_t *book) {
     (void)book;
-    const int shift = u % 2 * 16;
-    const uint32_t s = w.h[1] >> shift, m = w.h[2] >> shift, low = w.h[3] >> shift;
-    const bool upper = u & 2; // groups 4 to 7
-    const uint32_t scales = upper ? (low & 0x0f0fu) | (s >> 2 & 0x3030u) : s & 0x3f3fu;
-    const uint32_t minima = upper ? (low >> 4 & 0x0f0fu) | (m >> 2 & 0x3030u) : m & 0x3f3fu;
+    const uint32_t pair = unit_pair(w.h, u % 4);
     uint32_t lo[2][4], hi[2][4];
     INGOT_UNROLL
     for (int i = 0; i < 8; i++) {
         lo[i / 4][i % 4] = w.q[i] & 0x0f0f0f0fu;
         hi[i / 4][i % 4] = w.q[i] & 0xf0f0f0f0u;
     }
-    const int sum0 = dp4a_us_x4(lo[1], x.q[0][1], dp4a_us_x4(lo[0], x.q[0][0], 0));
-    const int sum1 = dp4a_us_x4(hi[1], x.q[1][1], dp4a_us_x4(hi[0], x.q[1][0], 0)) >> 4;
-    const float s0 = (float)(scales & 255), s1 = (float)(scales >> 8 & 255);
-    const float m0 = (float)(minima & 255), m1 = (float)(minima >> 8 & 255);
-    const float y = half2_lo(w.h[0]) * fmaf(s1, x.d[1] * (float)sum1, s0 * (x.d[0] * (float)sum0));
-    return fmaf(-half2_hi(w.h[0]), fmaf(m1, x.s[1], m0 * x.s[0]), y);
+    const int sum0 = dp4a_us_x4(lo[1], x.q[0][1], dp4a_us_x4(lo[0], x.q[0][0], INGOT_I22));
+    const int sum1 = dp4a_us_x4(hi[1], x.q[1][1], dp4a_us_x4(hi[0], x.q[1][0], INGOT_I22));
+    const float y = fmaf(u8_f32_16th(pair, 1), x.d[1] * i22_f32(sum1), u8_f32(pair, 0) * (x.d[0] * i22_f32(sum0)));
+    const float m = fmaf(u8_f32(pair, 3), x.s[1], u8_f32(pair, 2) * x.s[0]);
+    return fmaf(-half2_hi(w.h[0]), m, half2_lo(w.h[0]) * y);
 }
 
 // Unit u of 2 rows from `row` on; rows past the last repeat it, and no one stores their sums.  The general way is a loop,

@@ -7,51 +7,45 @@
 #include "src/kernels/args.h"
 #include "src/device/no_book.cuh"
 
+// A run of 16 bytes that begins `odd` bytes behind a whole word, as the words that cover it and, if it is aligned, the
+// next one.
+INGOT_DEV void run_load(uint32_t (&r)[5], const uint8_t *words) {
+    INGOT_UNROLL
+    for (int i = 0; i < 5; i++) r[i] = ld_4(words + 4 * i);
+}
+
+// Which bytes of two neighbouring words are one word of the run.
+INGOT_DEV uint32_t run_select(uint32_t odd) { return 0x3210 + 0x1111 * odd; }
+
+// The four words of a run.
+INGOT_DEV void run_words(uint32_t (&w)[4], const uint32_t (&r)[5], uint32_t select) {
+    INGOT_UNROLL
+    for (int i = 0; i < 4; i++) w[i] = __byte_perm(r[i], r[i + 1], select);
+}
+
 // One unit: of half h = u / 2 % 2 of a block, sixteen weights of each of the four groups, those from 16 * (u % 2) on.
 // So the three runs of 16 bytes that hold them belong to this lane alone.
 //
-// Every other block begins in the middle of a word.  A run is read as the three whole words inside it and two pairs of
-// bytes: those at its end, or in the aligned case the second pair.  `odd` says which case it is.
+// Odd blocks take the two runs of ql in the other order, and with them groups 1 0 3 2: the lanes of a warp then read 32
+// different banks of shared memory.
 struct unit {
-    uint32_t a[5], b[5], c[5]; // runs of ql (groups 0 and 2), ql (groups 1 and 3), qh: pair, three words, pair
+    uint32_t a[5], b[5], c[5]; // runs of ql (slots 0 and 2), ql (slots 1 and 3), qh
     int      scale[4];
-    uint32_t d, odd;
+    uint32_t d, select;
 };
-
-INGOT_DEV void unit_run(uint32_t (&r)[5], const uint8_t *p, bool odd) {
-    const uint8_t *words = p + (odd ? 2 : 4);
-    r[0] = ld_2(p);
-    r[1] = ld_4(words);
-    r[2] = ld_4(words + 4);
-    r[3] = ld_4(words + 8);
-    r[4] = ld_2(p + (odd ? 14 : 2));
-}
-
-// The four words of a run.
-INGOT_DEV void unit_words(uint32_t (&w)[4], const uint32_t (&r)[5], bool odd) {
-    w[0] = r[0] | (odd ? r[1] : r[4]) << 16;
-    if (odd) {
-        w[1] = __byte_perm(r[1], r[2], 0x5432);
-        w[2] = __byte_perm(r[2], r[3], 0x5432);
-        w[3] = __byte_perm(r[3], r[4], 0x5432);
-    } else {
-        w[1] = r[1];
-        w[2] = r[2];
-        w[3] = r[3];
-    }
-}
 
 INGOT_DEV void unit_load(struct unit &w, const uint8_t *row, int u) {
     const uint8_t *p = row + (int64_t)(u / 4) * 210;
-    const int half = u / 2 % 2, from = u % 2 * 16;
-    const bool odd = (uintptr_t)p & 2;
-    unit_run(w.a, p + half * 64 + from, odd);
-    unit_run(w.b, p + half * 64 + from + 32, odd);
-    unit_run(w.c, p + half * 32 + from + 128, odd);
+    const int half = u / 2 % 2, from = u % 2 * 16, swap = u / 4 % 2;
+    const uint32_t odd = (uint32_t)(uintptr_t)p & 2;
+    const uint8_t *words = p - odd + from, *scales = p + 192 + half * 8 + u % 2;
+    run_load(w.a, words + half * 64 + swap * 32);
+    run_load(w.b, words + half * 64 + 32 - swap * 32);
+    run_load(w.c, words + half * 32 + 128);
     INGOT_UNROLL
-    for (int g = 0; g < 4; g++) w.scale[g] = *(const int8_t *)(p + 192 + half * 8 + u % 2 + g * 2);
+    for (int g = 0; g < 4; g++) w.scale[g] = *(const int8_t *)(scales + (g ^ swap) * 2);
     w.d = ld_2(p + 208);
-    w.odd = odd;
+    w.select = run_select(odd);
 }
 
 // Rows are whole blocks, which are 2-byte aligned at best: there are no half units, and unit_load reads any row.
@@ -60,7 +54,8 @@ INGOT_DEV void unit_load_any(struct unit &w, const uint8_t *row, int u, bool hal
     unit_load(w, row, u);
 }
 
-// The activations of a unit: sixteen of each group, the group's scale, and what the -32 of every weight adds to the sum.
+// The activations of a unit: sixteen of each slot, the slot's scale, and what the -32 of every weight adds to the sum.
+// Sums of slots 2 and 3 are 16 times too large.
 struct unit_x {
     int   q[4][4], offset[4];
     float d[4];
@@ -68,39 +63,40 @@ struct unit_x {
 
 INGOT_DEV void unit_x_load(struct unit_x &x, const int8_t *qs, const struct ingot_q8_scale *scales, int u, bool half) {
     (void)half;
-    const int ones[4] = {0x01010101, 0x01010101, 0x01010101, 0x01010101};
+    const int ones[4] = {0x01010101, 0x01010101, 0x01010101, 0x01010101}, swap = u / 4 % 2;
     INGOT_UNROLL
     for (int g = 0; g < 4; g++) {
-        const uint4 v = ld_16(qs + (int64_t)(u / 2) * 128 + g * 32 + u % 2 * 16);
+        const uint4 v = ld_16(qs + (int64_t)(u / 2) * 128 + (g ^ swap) * 32 + u % 2 * 16);
         x.q[g][0] = (int)v.x;
         x.q[g][1] = (int)v.y;
         x.q[g][2] = (int)v.z;
         x.q[g][3] = (int)v.w;
-        x.offset[g] = -32 * dp4a_ss_x4(x.q[g], ones, 0);
-        x.d[g] = scales[(int64_t)(u / 2) * 4 + g].d;
+        x.offset[g] = (g < 2 ? -32 : -512) * dp4a_ss_x4(x.q[g], ones, 0);
+        x.d[g] = scales[(int64_t)(u / 2) * 4 + (g ^ swap)].d * (g < 2 ? 1.0f : 0.0625f);
     }
 }
 
-// The product.  Low bits of groups 2 and 3 are multiplied where they stand, 16 times too large, and the high bits
-// of all groups likewise, 1, 4, 16 and 64 times 16 too small: factors and shifts put them together.
+// The product.  Low bits of slots 2 and 3 are multiplied where they stand, 16 times too large, and the high bits of all
+// slots likewise: 4 or 16 times too small beside their low bits.
 INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, const uint32_t *book) {
     (void)book;
-    (void)u;
+    const bool swap = u & 4;
     uint32_t a[4], b[4], c[4], low[4], high[4];
-    unit_words(a, w.a, w.odd);
-    unit_words(b, w.b, w.odd);
-    unit_words(c, w.c, w.odd);
+    run_words(a, w.a, w.select);
+    run_words(b, w.b, w.select);
+    run_words(c, w.c, w.select);
     float total = 0.0f;
     INGOT_UNROLL
     for (int g = 0; g < 4; g++) {
+        const uint32_t pair = (swap ? 0x03030303u << 2 * (g ^ 1) : 0x03030303u << 2 * g);
         INGOT_UNROLL
         for (int i = 0; i < 4; i++) {
             low[i] = (g % 2 ? b[i] : a[i]) & (g < 2 ? 0x0f0f0f0fu : 0xf0f0f0f0u);
-            high[i] = c[i] & 0x03030303u << 2 * g;
+            high[i] = c[i] & pair;
         }
-        const int l = dp4a_us_x4(low, x.q[g], 0) >> (g < 2 ? 0 : 4);
-        const int h = g < 2 ? dp4a_us_x4(high, x.q[g], 0) * (g ? 4 : 16) : dp4a_us_x4(high, x.q[g], 0) >> (2 * g - 4);
-        total = fmaf(x.d[g], (float)(w.scale[g] * (l + h + x.offset[g])), total);
+        const int factor = swap == (g % 2 != 0) ? 16 : 4;
+        const int sum = dp4a_us_x4(low, x.q[g], x.offset[g]) + factor * dp4a_us_x4(high, x.q[g], 0);
+        total = fmaf(x.d[g], (float)(w.scale[g] * sum), total);
     }
     return half2_lo(w.d) * total;
 }

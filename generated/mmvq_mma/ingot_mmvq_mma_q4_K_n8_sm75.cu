@@ -6,40 +6,48 @@
 #include "src/device/slab.cuh"
 #include "src/device/no_book.cuh"
 
-// One block.  A lane's words of group j: low nibbles of bytes 32 (j / 2) + .. for even j, high nibbles for odd j.
-INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
-    (void)book;
-    const uint4 h[2] = {ld_16(p0), ld_16(p1)};
-    uint32_t scales[2][2], minima[2][2];
+// The headers of two blocks: scales and minima, groups 0 to 3 in one word and 4 to 7 in another.
+struct slab_header {
+    uint32_t s[2][2], m[2][2]; // row, half of the groups
+    float    d[2], dmin[2];
+};
+
+INGOT_DEV void slab_header_load(struct slab_header &h, const uint8_t *p0, const uint8_t *p1) {
     INGOT_UNROLL
     for (int r = 0; r < 2; r++) {
-        scales[r][0] = h[r].y & 0x3f3f3f3fu;
-        scales[r][1] = (h[r].w & 0x0f0f0f0fu) | (h[r].y >> 2 & 0x30303030u);
-        minima[r][0] = h[r].z & 0x3f3f3f3fu;
-        minima[r][1] = (h[r].w >> 4 & 0x0f0f0f0fu) | (h[r].z >> 2 & 0x30303030u);
+        const uint4 v = ld_16(r ? p1 : p0);
+        h.d[r] = half2_lo(v.x);
+        h.dmin[r] = half2_hi(v.x);
+        h.s[r][0] = v.y & 0x3f3f3f3fu;
+        h.m[r][0] = v.z & 0x3f3f3f3fu;
+        h.s[r][1] = (v.w & 0x0f0f0f0fu) | (v.y >> 2 & 0x30303030u);
+        h.m[r][1] = (v.w >> 4 & 0x0f0f0f0fu) | (v.z >> 2 & 0x30303030u);
     }
-    float sum[4] = {}, low[4] = {};
+}
+
+// A sum times its scale makes less than 2^22.
+INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
+    (void)book;
+    struct slab_header h;
+    slab_header_load(h, p0, p1);
+    float z[4] = {}, m[4] = {};
     INGOT_UNROLL
-    for (int j = 0; j < 8; j++) {
-        const uint8_t *a = p0 + 16 + j / 2 * 32 + 4 * t, *b = p1 + 16 + j / 2 * 32 + 4 * t;
-        uint32_t w[4] = {ld_4(a), ld_4(b), ld_4(a + 16), ld_4(b + 16)};
+    for (int g = 0; g < 8; g++) {
+        const int at = 16 + g / 2 * 32 + 4 * t;
+        uint32_t a[4] = {ld_4(p0 + at), ld_4(p1 + at), ld_4(p0 + at + 16), ld_4(p1 + at + 16)};
         INGOT_UNROLL
-        for (int i = 0; i < 4; i++) w[i] = (j % 2 ? w[i] >> 4 : w[i]) & 0x0f0f0f0fu;
-        int32_t c[4] = {0, 0, 0, 0};
-        mma_m16n8k32_s8(c, w, x.q[j]);
-        const float s0 = (float)(scales[0][j / 4] >> j % 4 * 8 & 255), s1 = (float)(scales[1][j / 4] >> j % 4 * 8 & 255);
-        const float m0 = (float)(minima[0][j / 4] >> j % 4 * 8 & 255), m1 = (float)(minima[1][j / 4] >> j % 4 * 8 & 255);
-        slab_add(sum, c, s0, s1, x.d[j]);
-        low[0] = fmaf(m0, x.s[j][0], low[0]);
-        low[1] = fmaf(m0, x.s[j][1], low[1]);
-        low[2] = fmaf(m1, x.s[j][0], low[2]);
-        low[3] = fmaf(m1, x.s[j][1], low[3]);
+        for (int i = 0; i < 4; i++) a[i] = a[i] >> g % 2 * 4 & 0x0f0f0f0fu;
+        int32_t c[4] = {};
+        mma_m16n8k32_s8(c, a, x.q[g]);
+        INGOT_UNROLL
+        for (int i = 0; i < 4; i++) {
+            const int scale = (int)prmt(h.s[i / 2][g / 4], 0, 0x4440u + g % 4);
+            z[i] = fmaf(x.d[g][i % 2], i22_f32(scale * c[i] + INGOT_I22), z[i]);
+            m[i] = fmaf(x.s[g][i % 2], u8_f32(h.m[i / 2][g / 4], g % 4), m[i]);
+        }
     }
     INGOT_UNROLL
-    for (int e = 0; e < 4; e++) {
-        const uint32_t d = e < 2 ? h[0].x : h[1].x;
-        y[e] = fmaf(half2_lo(d), sum[e], fmaf(-half2_hi(d), low[e], y[e]));
-    }
+    for (int i = 0; i < 4; i++) y[i] = fmaf(h.d[i / 2], z[i], fmaf(-h.dmin[i / 2], m[i], y[i]));
 }
 
 // Up to 8 columns of activations of one slab, as they wait in shared memory: 256 bytes and 8 scales with sums each.

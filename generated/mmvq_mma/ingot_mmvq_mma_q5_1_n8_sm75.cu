@@ -9,14 +9,6 @@
 // Bits 0..3 become bit 4 of bytes 0..3: the factor puts copies at bits 4, 11, 18 and 25, which do not touch.
 INGOT_DEV uint32_t spread4(uint32_t bits) { return (bits & 15) * 0x02040810u & 0x10101010u; }
 
-// y += m0 (row g) or m1 (row g + 8) times the scaled sums of one block's activations.
-INGOT_DEV void slab_minima(float (&y)[4], float m0, float m1, const float (&s)[2]) {
-    y[0] = fmaf(m0, s[0], y[0]);
-    y[1] = fmaf(m0, s[1], y[1]);
-    y[2] = fmaf(m1, s[0], y[2]);
-    y[3] = fmaf(m1, s[1], y[3]);
-}
-
 // The product with a slab.
 INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
     (void)book;

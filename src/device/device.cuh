@@ -75,6 +75,13 @@ INGOT_DEV uint32_t pack_bf162(float lo, float hi) { return (uint32_t)f2bf(hi) <<
 INGOT_DEV float half2_lo(uint32_t v) { return h2f((uint16_t)(v & 0xffffu)); }
 INGOT_DEV float half2_hi(uint32_t v) { return h2f((uint16_t)(v >> 16)); }
 
+/* Whole numbers to f32 without the conversion unit, which is several times slower than sums: the number lies in the low
+ * bits of a float of fixed exponent, which is taken off again. Both are exact. */
+#define INGOT_I22 0x4b400000 /* the bits of 1.5 * 2^23: an int sum begins with it, or adds it */
+INGOT_DEV float i22_f32(int sum) { return __int_as_float(sum) - 12582912.0f; } /* sum - INGOT_I22, below 2^22 in magnitude */
+INGOT_DEV float u8_f32(uint32_t word, int byte) { return __uint_as_float(prmt(word, 0x4b000000u, 0x7440u + byte)) - 8388608.0f; }
+INGOT_DEV float u8_f32_16th(uint32_t word, int byte) { return __uint_as_float(prmt(word, 0x49000000u, 0x7440u + byte)) - 524288.0f; }
+
 /* e^x to about 1 unit in the last place; NaN, infinities and the subnormal range as they should be. One definition of
  * exactly rounded steps for every chip and for the CPU, so that all of them give the same bits: x = n ln 2 + r with
  * |r| <= ln 2 / 2, the Taylor series of e^r to r^7 (its rest is below 2^-27), and 2^n in two factors, because n reaches

@@ -118,6 +118,14 @@ INGOT_DEV uint32_t prmt(uint32_t a, uint32_t b, uint32_t sel) {
     return d;
 }
 
+/* The bits of a where `mask` has ones, those of b where it has zeros. One instruction, which the compiler does not see
+ * through: it would take shared steps apart again. */
+INGOT_DEV uint32_t bit_select(uint32_t mask, uint32_t a, uint32_t b) {
+    uint32_t d;
+    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(d) : "r"(mask), "r"(a), "r"(b));
+    return d;
+}
+
 /* ---- fast math. The CPU computes these exactly rounded or nearly so: compare with a tolerance. */
 
 INGOT_DEV float exp2_approx(float x) {

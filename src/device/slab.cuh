@@ -27,6 +27,26 @@ INGOT_DEV void slab_add(float (&y)[4], const int32_t (&c)[4], float d0, float d1
     y[3] = fmaf(d1 * dx[1], (float)c[3], y[3]);
 }
 
+/* z += the scales of columns 2t, 2t + 1 times whole numbers, which the format's own scales have been multiplied into. */
+INGOT_DEV void slab_add_whole(float (&z)[4], const int32_t (&c)[4], const float (&dx)[2]) {
+    INGOT_UNROLL
+    for (int i = 0; i < 4; i++) z[i] = fmaf(dx[i % 2], (float)c[i], z[i]);
+}
+
+/* The same for sums below 2^22 that began with INGOT_I22. */
+INGOT_DEV void slab_add_i22(float (&z)[4], const int32_t (&c)[4], const float (&dx)[2]) {
+    INGOT_UNROLL
+    for (int i = 0; i < 4; i++) z[i] = fmaf(dx[i % 2], i22_f32(c[i]), z[i]);
+}
+
+/* y += m0 (row g) or m1 (row g + 8) times the scaled sums of one block's activations. */
+INGOT_DEV void slab_minima(float (&y)[4], float m0, float m1, const float (&s)[2]) {
+    y[0] = fmaf(m0, s[0], y[0]);
+    y[1] = fmaf(m0, s[1], y[1]);
+    y[2] = fmaf(m1, s[0], y[2]);
+    y[3] = fmaf(m1, s[1], y[3]);
+}
+
 /* Four bytes at a 2-byte aligned address of shared memory, by whole words: up to two bytes on either side are read too. */
 INGOT_DEV uint32_t slab_word(const uint8_t *p) {
     const uint32_t odd = (uint32_t)(uintptr_t)p & 2u;

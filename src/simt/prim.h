@@ -101,6 +101,8 @@ static inline int dp4a_us_x4(const uint32_t (&a)[4], const int (&b)[4], int c) {
 #endif
 }
 
+static inline uint32_t bit_select(uint32_t mask, uint32_t a, uint32_t b) { return (a & mask) | (b & ~mask); }
+
 /* ---- fast math and streaming loads: the plain operations ------------------------------------------- */
 
 static inline float exp2_approx(float x) { return exp2f(x); }

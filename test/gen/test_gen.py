@@ -166,6 +166,11 @@ class Rows(unittest.TestCase):
         self.assertEqual(rows.mmvq("q4_K", 8, 1, 1).symbol, "ingot_mmvq_q4_K_n8_sm75")
         self.assertEqual(rows.dequant("q4_0", "f16").symbol, "ingot_dequant_q4_0_f16_sm75")
 
+    def test_weights_have_products_and_activations_have_none(self):
+        self.assertLessEqual(set(quants.ACTIVATIONS), set(quants.BLOCKS))
+        products = {r.type for r in rows.rows() if r.family.startswith("mmvq")}
+        self.assertEqual(products, set(quants.WEIGHTS))
+
     def test_two_rows_of_one_symbol(self):
         with self.assertRaises(gen.GenError) as caught:
             gen.render_all(ROOT, [rows.dequant("q4_0", "f32"), rows.dequant("q4_0", "f32", threads=128)])

@@ -5,9 +5,11 @@
     make_golden.py DIR [--seed N] [--blocks N] [--types q4_0,q6_K]   writes DIR/<type>.golden, prints the seed
     make_golden.py --self-test                                       checks this script
 
-The blocks are made of random bytes, so that every bit pattern of the quants and of packed scales occurs; their f16
-scales and minima go through every class of finite half in turn: positive and negative normal numbers, both zeros,
-subnormal ones, the largest and the smallest; in the second half of the blocks they are moderate, as a model's are.  What they decode to comes from gguf.quants alone.
+The blocks are made of random bytes, so that every bit pattern of the quants and of packed scales occurs, and an eighth
+of them of one byte, so that sums become as large as they can; their f16 scales and minima go through every class of
+finite half in turn: positive and negative normal numbers, both zeros, subnormal ones, the largest and the smallest; in
+the second half of the blocks they are moderate, as a model's are.  What they decode to comes from gguf.quants alone;
+of formats that it does not decode (q8_1, q8_K), from their definition here.
 
 A file, little endian:
 
@@ -35,24 +37,48 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "gen"))
 import quants  # noqa: E402
 
 
-def half_offsets(name):
-    """Where a block holds halves: the uint16_t members that gen/quants.py says hold f16."""
+def offsets(name, kind):
+    """Where a block holds f16 or f32: the uint16_t members that gen/quants.py says hold that, from byte to byte."""
     if name not in quants.STRUCTS:
-        return [0] if name == "f16" else []
-    places, at = [], 0
+        return [0] if name == kind == "f16" else []
+    places, at, step = [], 0, {"f16": 2, "f32": 4}[kind]
     for ctype, _, size, what in quants.STRUCTS[name]:
-        if ctype == "uint16_t" and "f16" in what:
-            places += range(at, at + size, 2)
+        if ctype == "uint16_t" and kind in what:
+            places += range(at, at + size, step)
         at += size
     return places
 
 
-# Byte offsets of the halves of each type.  Everything else in a block may hold any bits.
-HALVES = {name: half_offsets(name) for name in quants.BLOCKS + quants.FLOATS}
+# Byte offsets of the halves and of the singles of each type.  Everything else in a block may hold any bits.
+HALVES = {name: offsets(name, "f16") for name in quants.BLOCKS + quants.FLOATS}
+SINGLES = {name: offsets(name, "f32") for name in quants.BLOCKS}
 
 
 def type_of(name):
     return gguf.GGMLQuantizationType[name.upper()]
+
+
+def size_of(name):
+    return quants.BY_NAME[name].block, quants.BY_NAME[name].bytes
+
+
+def decoded_q8_1(raw):
+    return raw[:, :2].copy().view("<f2").astype(np.float32) * raw[:, 4:].view(np.int8).astype(np.float32)
+
+
+def decoded_q8_K(raw):
+    return raw[:, :4].copy().view("<f4") * raw[:, 4:260].view(np.int8).astype(np.float32)
+
+
+# Formats that the package has no decoder for; what their blocks hold is what gen/quants.py says.
+DECODERS = {"q8_1": decoded_q8_1, "q8_K": decoded_q8_K}
+
+
+def dequantized(raw, name):
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        values = DECODERS[name](raw) if name in DECODERS else gguf.quants.dequantize(raw, type_of(name))
+    return values.astype(np.float32).reshape(len(raw), size_of(name)[0])
 
 
 def halves(rng, count):
@@ -68,21 +94,25 @@ def halves(rng, count):
 
 
 def draw(rng, name, count, mild):
-    elements, size = gguf.GGML_QUANT_SIZES[type_of(name)]
+    elements, size = size_of(name)
     raw = rng.integers(0, 256, (count, size), dtype=np.uint8)
+    some = rng.random(count) < 0.125  # the largest sums
+    raw[some] = rng.choice(np.array([0x00, 0xff, 0x0f, 0xf0, 0x7f, 0x80], np.uint8), (some.sum(), 1))
     for i, offset in enumerate(HALVES[name]):
         bits = np.roll(halves(rng, count), 2 * i)
         if mild:
             bits = (np.exp2(rng.uniform(-7, -4, count)) * rng.choice([-1, 1], count)).astype(np.float16).view(np.uint16)
         raw[:, offset:offset + 2] = bits.astype("<u2").view(np.uint8).reshape(count, 2)
+    for offset in SINGLES.get(name, []):
+        bits = rng.integers(0, 1 << 32, count, dtype=np.uint32)
+        if mild:
+            bits = (np.exp2(rng.uniform(-7, -4, count)) * rng.choice([-1, 1], count)).astype(np.float32).view(np.uint32)
+        raw[:, offset:offset + 4] = bits.astype("<u4").view(np.uint8).reshape(count, 4)
     if name == "bf16":
         raw[:, 1][raw[:, 1] & 0x7f == 0x7f] = 0x3f  # neither infinity nor NaN
     if name == "f32":
         raw[:, 3][raw[:, 3] & 0x7f == 0x7f] = 0x3f
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        values = gguf.quants.dequantize(raw, type_of(name)).astype(np.float32).reshape(count, elements)
-    return raw, values
+    return raw, dequantized(raw, name)
 
 
 def fitting(rng, name, count, mild):
@@ -121,15 +151,15 @@ def self_test():
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
         for name in HALVES:
-            elements, size = gguf.GGML_QUANT_SIZES[type_of(name)]
+            elements, size = size_of(name)
             data = write(folder, rng, name, 100).read_bytes()
             magic, number, count = struct.unpack_from("<8sII", data)
             assert (magic, number, count) == (MAGIC, int(type_of(name)), 100), name
             assert len(data) == 16 + 100 * size + 100 * elements * 4, name
             raw = np.frombuffer(data, np.uint8, 100 * size, 16).reshape(100, size)
             values = np.frombuffer(data, "<f4", 100 * elements, 16 + 100 * size).reshape(100, elements)
-            again = gguf.quants.dequantize(raw, type_of(name)).reshape(100, elements)
-            assert (again.astype(np.float32).view(np.uint32) == values.view(np.uint32)).all(), name
+            assert (dequantized(raw, name).view(np.uint32) == values.view(np.uint32)).all(), name
+            assert name in DECODERS or size_of(name) == gguf.GGML_QUANT_SIZES[type_of(name)], name
     h = halves(rng, 5000).view(np.float16).astype(np.float32)
     tiny = np.abs(h) < 2.0 ** -14
     assert np.isfinite(h).all() and (h < 0).any() and (h == 0).any() and (tiny & (h != 0)).any() and (np.abs(h) > 60000).any()
