@@ -101,6 +101,8 @@ STRUCTS = {
     "q8_K": [("uint16_t", "d[2]",       4,   "scale, f32, low half first: blocks are 2-byte aligned at best"),
              ("int8_t",   "qs[256]",    256, "w = d * q"),
              ("int16_t",  "bsums[16]",  32,  "sums of 16 quants")],
+    "iq4_nl": [("uint16_t", "d",        2,   "scale, f16"),
+             ("uint8_t",  "qs[16]",     16,  "nibbles as in q4_0;  w = d * value[q], see quant/iq4_nl.jinja")],
 }
 
 BY_NAME = {t.name: t for t in TYPES}

@@ -113,5 +113,12 @@ struct ingot_block_q8_K {
 };
 INGOT_BLOCK_SIZE(ingot_block_q8_K, 292);
 
+/* 32 weights in 18 bytes, 4.5 bits each */
+struct ingot_block_iq4_nl {
+    uint16_t d;          /* scale, f16 */
+    uint8_t  qs[16];     /* nibbles as in q4_0;  w = d * value[q], see quant/iq4_nl.jinja */
+};
+INGOT_BLOCK_SIZE(ingot_block_iq4_nl, 18);
+
 #undef INGOT_BLOCK_SIZE
 #endif

@@ -21,7 +21,7 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
             a[2 + r] = q >> 4 & 0x0f0f0f0fu;
             h[r] = ld_4(b);
         }
-        int32_t c[4] = {0, 0, 0, 0};
+        int32_t c[4] = {INGOT_I22, INGOT_I22, INGOT_I22, INGOT_I22};
         mma_m16n8k32_s8(c, a, x.q[i]);
         slab_add(y, c, half2_lo(h[0]), half2_lo(h[1]), x.d[i]);
         slab_minima(y, half2_hi(h[0]), half2_hi(h[1]), x.s[i]);
@@ -65,8 +65,7 @@ INGOT_DEV void take_x(struct slab_x &x, const uint8_t *stage) {
     const uint8_t *q = stage + lane / 4 * X_STRIDE, *scales = stage + 2 * t * X_STRIDE + X_SCALES;
     INGOT_UNROLL
     for (int i = 0; i < 8; i++) {
-        x.q[i][0] = ld_4(q + i * 32 + t * 4);
-        x.q[i][1] = ld_4(q + i * 32 + (4 + t) * 4);
+        slab_x_plain(x.q[i], q + i * 32, t);
         INGOT_UNROLL
         for (int c = 0; c < 2; c++) {
             const uint2 v = ld_8(scales + c * X_STRIDE + i * 8);
