@@ -120,5 +120,28 @@ struct ingot_block_iq4_nl {
 };
 INGOT_BLOCK_SIZE(ingot_block_iq4_nl, 18);
 
+/* 256 weights in 136 bytes, 4.25 bits each */
+struct ingot_block_iq4_xs {
+    uint16_t d;          /* scale of the scales, f16 */
+    uint16_t scales_h;   /* bits 2 g, 2 g + 1: high bits of the scale of group g */
+    uint8_t  scales_l[4]; /* low four bits, one nibble for 32 weights */
+    uint8_t  qs[128];    /* nibbles, 16 bytes for 32 weights as in q4_0;  w = d * (scale - 32) * value[q] */
+};
+INGOT_BLOCK_SIZE(ingot_block_iq4_xs, 136);
+
+/* 32 weights in 17 bytes, 4.25 bits each */
+struct ingot_block_mxfp4 {
+    uint8_t  e;          /* scale 2 ** (e - 128) */
+    uint8_t  qs[16];     /* nibbles as in q4_0;  w = scale * value[q], see quant/mxfp4.jinja */
+};
+INGOT_BLOCK_SIZE(ingot_block_mxfp4, 17);
+
+/* 64 weights in 36 bytes, 4.5 bits each */
+struct ingot_block_nvfp4 {
+    uint8_t  d[4];       /* scales of 16 weights, unsigned e4m3; see quant/nvfp4.jinja */
+    uint8_t  qs[32];     /* weight 16 g + i: low nibble of byte 8 g + i; weight 16 g + 8 + i: high nibble;  w = d / 2 * value[q] */
+};
+INGOT_BLOCK_SIZE(ingot_block_nvfp4, 36);
+
 #undef INGOT_BLOCK_SIZE
 #endif

@@ -46,6 +46,12 @@ INGOT_DEV void slab_add(float (&y)[4], const int32_t (&c)[4], float d0, float d1
     y[3] = fmaf(d1 * dx[1], i22_f32(c[3]), y[3]);
 }
 
+/* z += the scales of columns 2t, 2t + 1 times what the format's scales have been multiplied into. */
+INGOT_DEV void slab_add_f32(float (&z)[4], const float (&c)[4], const float (&dx)[2]) {
+    INGOT_UNROLL
+    for (int i = 0; i < 4; i++) z[i] = fmaf(dx[i % 2], c[i], z[i]);
+}
+
 /* z += the scales of columns 2t, 2t + 1 times whole numbers, which the format's own scales have been multiplied into. */
 INGOT_DEV void slab_add_whole(float (&z)[4], const int32_t (&c)[4], const float (&dx)[2]) {
     INGOT_UNROLL
