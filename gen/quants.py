@@ -112,6 +112,11 @@ STRUCTS = {
     "nvfp4": [("uint8_t",  "d[4]",      4,   "scales of 16 weights, unsigned e4m3; see quant/nvfp4.jinja"),
              ("uint8_t",  "qs[32]",     32,  "weight 16 g + i: low nibble of byte 8 g + i; weight 16 g + 8 + i: high nibble;  "
                                              "w = d / 2 * value[q]")],
+    "tq1_0": [("uint8_t",  "qs[48]",    48,  "five base-3 digits a byte, see quant/tq1_0.jinja"),
+             ("uint8_t",  "qh[4]",      4,   "four digits a byte"),
+             ("uint16_t", "d",          2,   "scale, f16;  w = d * (digit - 1)")],
+    "tq2_0": [("uint8_t",  "qs[64]",    64,  "weight 128 j + 32 g + i: bits 2 g, 2 g + 1 of byte 32 j + i"),
+             ("uint16_t", "d",          2,   "scale, f16;  w = d * (q - 1)")],
 }
 
 BY_NAME = {t.name: t for t in TYPES}

@@ -143,5 +143,20 @@ struct ingot_block_nvfp4 {
 };
 INGOT_BLOCK_SIZE(ingot_block_nvfp4, 36);
 
+/* 256 weights in 54 bytes, 1.6875 bits each */
+struct ingot_block_tq1_0 {
+    uint8_t  qs[48];     /* five base-3 digits a byte, see quant/tq1_0.jinja */
+    uint8_t  qh[4];      /* four digits a byte */
+    uint16_t d;          /* scale, f16;  w = d * (digit - 1) */
+};
+INGOT_BLOCK_SIZE(ingot_block_tq1_0, 54);
+
+/* 256 weights in 66 bytes, 2.0625 bits each */
+struct ingot_block_tq2_0 {
+    uint8_t  qs[64];     /* weight 128 j + 32 g + i: bits 2 g, 2 g + 1 of byte 32 j + i */
+    uint16_t d;          /* scale, f16;  w = d * (q - 1) */
+};
+INGOT_BLOCK_SIZE(ingot_block_tq2_0, 66);
+
 #undef INGOT_BLOCK_SIZE
 #endif
