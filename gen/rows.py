@@ -253,8 +253,8 @@ def rows():
                 ("iq4_xs",                                  (4, 2), (2, 2), (1, 2)),
                 ("mxfp4",                                   (4, 2), (2, 2), (1, 2)),
                 ("nvfp4",                                   (4, 2), (2, 2), (1, 2)),
-                ("tq1_0",                                   (4, 2), (2, 2), (1, 2)),
-                ("tq2_0",                                   (4, 2), (2, 2), (1, 2))]
+                ("tq1_0",                                   (4, 2), (2, 2), (2, 1)),
+                ("tq2_0",                                   (4, 2), (4, 2), (2, 1))]
     out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
 
     # Rows in a slot for n = 1, 2, and tiles that the copies of MMVQ_MMA are ahead.

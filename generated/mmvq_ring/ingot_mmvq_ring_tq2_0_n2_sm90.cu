@@ -44,29 +44,32 @@ INGOT_DEV void unit_load_any(struct unit &w, const uint8_t *row, int u, bool hal
     unit_load(w, row, u);
 }
 
-// The activations of a unit: sixteen of each group, the group's scale, and what the -1 of every weight adds to the sum,
-// which it begins with.  Sums of group g are 4^g times too large.
+// The activations of a unit: sixteen of each group, the group's scale, and the scaled sum of all.  Sums of group g will be
+// 4^g times too large, which its scale makes good.
 struct unit_x {
-    int   q[4][4], start[4];
-    float d[4];
+    int   q[4][4];
+    float d[4], s;
 };
 
 INGOT_DEV void unit_x_load(struct unit_x &x, const int8_t *qs, const struct ingot_q8_scale *scales, int u, bool half) {
     (void)half;
+    const int ones[4] = {0x01010101, 0x01010101, 0x01010101, 0x01010101};
+    x.s = 0.0f;
     INGOT_UNROLL
     for (int g = 0; g < 4; g++) {
-        const int minus[4] = {-1, -1, -1, -1}; // bytes of -1
         const uint4 v = ld_16(qs + (int64_t)(u / 2) * 128 + g * 32 + u % 2 * 16);
         x.q[g][0] = (int)v.x;
         x.q[g][1] = (int)v.y;
         x.q[g][2] = (int)v.z;
         x.q[g][3] = (int)v.w;
-        x.start[g] = INGOT_I22 + (dp4a_ss_x4(x.q[g], minus, 0) << 2 * g);
-        x.d[g] = scales[(int64_t)(u / 2) * 4 + g].d * (g == 0 ? 1.0f : g == 1 ? 0.25f : g == 2 ? 0.0625f : 0.015625f);
+        const float d = scales[(int64_t)(u / 2) * 4 + g].d;
+        x.s = fmaf(d, (float)dp4a_ss_x4(x.q[g], ones, 0), x.s);
+        x.d[g] = d * (g == 0 ? 1.0f : g == 1 ? 0.25f : g == 2 ? 0.0625f : 0.015625f);
     }
 }
 
-// The product.  Pairs of bits are multiplied where they stand.
+// The product.  Pairs of bits are multiplied where they stand; the -1 of every weight is one product with the sum of the
+// activations.
 INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, const uint32_t *book) {
     (void)book;
     (void)u;
@@ -78,9 +81,9 @@ INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, co
         uint32_t q[4];
         INGOT_UNROLL
         for (int i = 0; i < 4; i++) q[i] = run[i] & 0x03030303u << 2 * g;
-        y = fmaf(x.d[g], i22_f32(dp4a_us_x4(q, x.q[g], x.start[g])), y);
+        y = fmaf(x.d[g], i22_f32(dp4a_us_x4(q, x.q[g], INGOT_I22)), y);
     }
-    return half2_lo(w.d) * y;
+    return half2_lo(w.d) * (y - x.s);
 }
 
 enum { BARS = 1024, BOOK_BYTES = (INGOT_BOOK_WORDS + 3) / 4 * 16 };
