@@ -7,9 +7,9 @@
 #include "src/device/device.cuh"
 #include "src/kernels/args.h"
 
-// A table of 16 values, for nibbles as they lie.  `prmt` chooses bytes by the low three bits of a nibble; if bit 3 is set it
-// gives not the byte but its sign, 0 or -1.  A value is what the nibble finds in the lower half plus what it finds with bit
-// 3 turned over in the upper half; the entries allow for the sign from the other half.
+// A table of 16 values, for nibbles as they lie.  `prmt` chooses bytes by the low three bits of a nibble; if bit 3 is
+// set it gives not the byte but its sign, 0 or -1.  A value is what the nibble finds in the lower half plus what it
+// finds with bit 3 turned over in the upper half; the entries allow for the sign from the other half.
 INGOT_DEV uint32_t lower_half(uint32_t nibbles) { return prmt(in_register(0x04030200u), 0x0d090705u, nibbles); }
 INGOT_DEV uint32_t upper_half(uint32_t nibbles) { return prmt(in_register(0xfdfeff00u), 0xf4f8fafcu, nibbles ^ 0x88888888u); }
 
@@ -23,8 +23,8 @@ INGOT_DEV void decode_nibbles(float (&y)[8], float d, uint32_t q0, uint32_t q1, 
     }
 }
 
-// Four scales, 2^-8 of what they are: as f16 their bits are the same, exponents being 8 less.  Those of groups 0 and 2 in one
-// word, of 1 and 3 in another.
+// Four scales, 2^-8 of what they are: as f16 their bits are the same, exponents being 8 less.  Those of groups 0 and 2
+// in one word, of 1 and 3 in another.
 struct scales {
     uint32_t even, odd;
 };

@@ -29,9 +29,9 @@ INGOT_DEV void unit_load(struct unit &w, const uint8_t *row, int u) {
     for (int i = 0; i < 9; i++) w.w[i] = ld_4(p + 4 * i);
 }
 
-// A table of 16 values, for nibbles as they lie.  `prmt` chooses bytes by the low three bits of a nibble; if bit 3 is set it
-// gives not the byte but its sign, 0 or -1.  A value is what the nibble finds in the lower half plus what it finds with bit
-// 3 turned over in the upper half; the entries allow for the sign from the other half.
+// A table of 16 values, for nibbles as they lie.  `prmt` chooses bytes by the low three bits of a nibble; if bit 3 is
+// set it gives not the byte but its sign, 0 or -1.  A value is what the nibble finds in the lower half plus what it
+// finds with bit 3 turned over in the upper half; the entries allow for the sign from the other half.
 INGOT_DEV uint32_t lower_half(uint32_t nibbles) { return prmt(in_register(0xbfad9881u), 0xf6eaddcfu, nibbles); }
 INGOT_DEV uint32_t upper_half(uint32_t nibbles) { return prmt(in_register(0x271a0e02u), 0x725a4636u, nibbles ^ 0x88888888u); }
 

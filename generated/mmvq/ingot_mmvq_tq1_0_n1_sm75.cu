@@ -7,8 +7,8 @@
 #include "src/kernels/args.h"
 #include "src/device/no_book.cuh"
 
-// One unit: of a block, bytes 8 j to 8 j + 7, 32 + 4 j to 35 + 4 j and 48 + j, j = u % 4.  They hold eight weights of each
-// 32.  Every other block begins in the middle of a word.
+// One unit: of a block, bytes 8 j to 8 j + 7, 32 + 4 j to 35 + 4 j and 48 + j, j = u % 4.  They hold eight weights of
+// each 32.  Every other block begins in the middle of a word.
 struct unit {
     uint32_t a[3], b[2], c, d, select;
 };
@@ -63,8 +63,9 @@ INGOT_DEV void unit_x_load(struct unit_x &x, const int8_t *qs, const struct ingo
     }
 }
 
-// The digits of four bytes, one after the other.  Bytes are multiplied two and two, 16 bits each: what is 3^l times a byte,
-// divided by 256 and rounded down, less three times the same of 3^(l - 1), is a digit; so nothing is masked on the way.
+// The digits of four bytes, one after the other.  Bytes are multiplied two and two, 16 bits each: what is 3^l times a
+// byte, divided by 256 and rounded down, less three times the same of 3^(l - 1), is a digit; so nothing is masked on
+// the way.
 struct digits {
     uint32_t even, odd, last;
 };

@@ -6,9 +6,9 @@
 #include "src/device/slab.cuh"
 #include "src/device/no_book.cuh"
 
-// A table of 16 values, for nibbles as they lie.  `prmt` chooses bytes by the low three bits of a nibble; if bit 3 is set it
-// gives not the byte but its sign, 0 or -1.  A value is what the nibble finds in the lower half plus what it finds with bit
-// 3 turned over in the upper half; the entries allow for the sign from the other half.
+// A table of 16 values, for nibbles as they lie.  `prmt` chooses bytes by the low three bits of a nibble; if bit 3 is
+// set it gives not the byte but its sign, 0 or -1.  A value is what the nibble finds in the lower half plus what it
+// finds with bit 3 turned over in the upper half; the entries allow for the sign from the other half.
 INGOT_DEV uint32_t lower_half(uint32_t nibbles) { return prmt(in_register(0x04030200u), 0x0d090705u, nibbles); }
 INGOT_DEV uint32_t upper_half(uint32_t nibbles) { return prmt(in_register(0xfdfeff00u), 0xf4f8fafcu, nibbles ^ 0x88888888u); }
 
@@ -30,7 +30,8 @@ INGOT_DEV void slab_nibbles(int32_t (&c)[4], const uint32_t (&q)[2][2], const ui
 }
 
 // The product with a slab, which begins on 8 bytes.  Blocks begin at all places in a word.
-INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
+INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t,
+                        const uint32_t *book) {
     (void)book;
     const uint8_t *p[2] = {p0, p1};
     INGOT_UNROLL

@@ -6,14 +6,14 @@
 #include "src/device/slab.cuh"
 #include "src/device/no_book.cuh"
 
-// A table of 16 values, for nibbles as they lie.  `prmt` chooses bytes by the low three bits of a nibble; if bit 3 is set it
-// gives not the byte but its sign, 0 or -1.  A value is what the nibble finds in the lower half plus what it finds with bit
-// 3 turned over in the upper half; the entries allow for the sign from the other half.
+// A table of 16 values, for nibbles as they lie.  `prmt` chooses bytes by the low three bits of a nibble; if bit 3 is
+// set it gives not the byte but its sign, 0 or -1.  A value is what the nibble finds in the lower half plus what it
+// finds with bit 3 turned over in the upper half; the entries allow for the sign from the other half.
 INGOT_DEV uint32_t lower_half(uint32_t nibbles) { return prmt(in_register(0x04030200u), 0x0d090705u, nibbles); }
 INGOT_DEV uint32_t upper_half(uint32_t nibbles) { return prmt(in_register(0xfdfeff00u), 0xf4f8fafcu, nibbles ^ 0x88888888u); }
 
-// Four scales, 2^-8 of what they are: as f16 their bits are the same, exponents being 8 less.  Those of groups 0 and 2 in one
-// word, of 1 and 3 in another.
+// Four scales, 2^-8 of what they are: as f16 their bits are the same, exponents being 8 less.  Those of groups 0 and 2
+// in one word, of 1 and 3 in another.
 struct scales {
     uint32_t even, odd;
 };
@@ -24,7 +24,8 @@ INGOT_DEV struct scales scales_of(uint32_t d) {
 }
 
 // The product with a slab: of each group a lane has bytes 2t and 2t + 1.
-INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
+INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t,
+                        const uint32_t *book) {
     (void)book;
     const uint8_t *p[2] = {p0, p1};
     float z[4] = {};
@@ -52,8 +53,9 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
             }
             INGOT_UNROLL
             for (int j = 0; j < 4; j++) {
-                const uint32_t even = s[j / 2].even, odd = s[j / 2].odd;
-                sum[0][j] = fmaf(b ? half2_hi(odd) : half2_lo(odd), sum[1][j], (b ? half2_hi(even) : half2_lo(even)) * sum[0][j]);
+                const float even = b ? half2_hi(s[j / 2].even) : half2_lo(s[j / 2].even);
+                const float odd = b ? half2_hi(s[j / 2].odd) : half2_lo(s[j / 2].odd);
+                sum[0][j] = fmaf(odd, sum[1][j], even * sum[0][j]);
             }
             slab_add_f32(z, sum[0], x.d[2 * i + b]);
         }

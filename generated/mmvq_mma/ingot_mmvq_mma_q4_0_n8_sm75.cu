@@ -8,7 +8,8 @@
 
 // The product with a slab.  Every other block begins in the middle of a word.  A nibble becomes the signed byte
 // 16 * (q - 8); the 16 comes off at the end.
-INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
+INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t,
+                        const uint32_t *book) {
     (void)book;
     const uint8_t *p[2] = {p0, p1};
     float z[4] = {0.0f, 0.0f, 0.0f, 0.0f};

@@ -11,7 +11,8 @@ INGOT_DEV uint32_t slab_signs(uint32_t bits) { return (bits & 15) * 0x10204080u 
 
 // The product with a slab.  Every other block begins in the middle of a word.  A weight becomes the signed byte
 // 8 * (q - 16): its nibble, and its fifth bit turned over in the place of the sign; the 8 comes off at the end.
-INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
+INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t,
+                        const uint32_t *book) {
     (void)book;
     const uint8_t *p[2] = {p0, p1};
     float z[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -23,7 +24,8 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
         for (int r = 0; r < 2; r++) {
             const uint8_t *b = p[r] + 22 * i;
             const uint32_t fifth = i % 2 ? ld_4(b + 2) : __byte_perm(ld_4(b), ld_4(b + 4), 0x5432);
-            const uint32_t q = i % 2 ? ld_4(b + 6 + 4 * t) : __byte_perm(ld_4(b + 4 + 4 * t), ld_4(b + 8 + 4 * t), 0x5432);
+            const uint8_t *at = b + 4 + 4 * t;
+            const uint32_t q = i % 2 ? ld_4(at + 2) : __byte_perm(ld_4(at), ld_4(at + 4), 0x5432);
             const uint32_t f = ~fifth >> 4 * t;
             a[r] = (q << 3 & 0x78787878u) | slab_signs(f);
             a[2 + r] = (q >> 1 & 0x78787878u) | slab_signs(f >> 16);

@@ -7,7 +7,8 @@
 #include "src/device/no_book.cuh"
 
 // The product with a slab.  Every other block begins in the middle of a word.
-INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
+INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t,
+                        const uint32_t *book) {
     (void)book;
     const uint8_t *p[2] = {p0, p1};
     INGOT_UNROLL

@@ -6,8 +6,9 @@
 #include "src/device/slab.cuh"
 #include "src/device/no_book.cuh"
 
-// The digits of four bytes, one after the other.  Bytes are multiplied two and two, 16 bits each: what is 3^l times a byte,
-// divided by 256 and rounded down, less three times the same of 3^(l - 1), is a digit; so nothing is masked on the way.
+// The digits of four bytes, one after the other.  Bytes are multiplied two and two, 16 bits each: what is 3^l times a
+// byte, divided by 256 and rounded down, less three times the same of 3^(l - 1), is a digit; so nothing is masked on
+// the way.
 struct digits {
     uint32_t even, odd, last;
 };
@@ -43,9 +44,10 @@ INGOT_DEV uint32_t slab_row_word(const struct slab_rows &rows, int r, int at) {
     return prmt(ld_4(rows.words[r] + at), ld_4(rows.words[r] + at + 4), rows.select[r]);
 }
 
-// Bytes 4t and 16+4t hold a lane's elements of blocks 0 to 4, bytes 32+4t those of blocks 5 to 7 but for the last: that is
-// digit t of the four bytes behind.
-INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
+// Bytes 4t and 16+4t hold a lane's elements of blocks 0 to 4, bytes 32+4t those of blocks 5 to 7 but for the last: that
+// is digit t of the four bytes behind.
+INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t,
+                        const uint32_t *book) {
     (void)book;
     const uint32_t minus[4] = {0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu};
     const uint32_t power = (t & 1 ? 3 : 1) * (t & 2 ? 9 : 1);

@@ -27,9 +27,10 @@ INGOT_DEV uint32_t slab_row_word(const struct slab_rows &rows, int r, int at) {
     return prmt(ld_4(rows.words[r] + at), ld_4(rows.words[r] + at + 4), rows.select[r]);
 }
 
-// Groups 0 to 2 are multiplied where they stand, 1, 4 and 16 times too large, and group 3 beside group 2; each factor has
-// its own sums.
-INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
+// Groups 0 to 2 are multiplied where they stand, 1, 4 and 16 times too large, and group 3 beside group 2; each factor
+// has its own sums.
+INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t,
+                        const uint32_t *book) {
     (void)book;
     struct slab_rows rows;
     slab_rows_set(rows, p0, p1);

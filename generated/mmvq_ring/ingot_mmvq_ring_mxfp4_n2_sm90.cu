@@ -5,8 +5,8 @@
 #include "src/device/mmv_stream.cuh"
 #include "src/device/no_book.cuh"
 
-// One unit: two blocks, 34 bytes, as the words that they begin in, and the bytes of their scales.  Every other unit of an
-// aligned row begins in the middle of a word; `odd` is 2 there.
+// One unit: two blocks, 34 bytes, as the words that they begin in, and the bytes of their scales.  Every other unit of
+// an aligned row begins in the middle of a word; `odd` is 2 there.
 struct unit {
     uint32_t w[9], e[2], odd;
 };
@@ -38,9 +38,9 @@ INGOT_DEV void unit_load_any(struct unit &w, const uint8_t *row, int u, bool hal
     }
 }
 
-// A table of 16 values, for nibbles as they lie.  `prmt` chooses bytes by the low three bits of a nibble; if bit 3 is set it
-// gives not the byte but its sign, 0 or -1.  A value is what the nibble finds in the lower half plus what it finds with bit
-// 3 turned over in the upper half; the entries allow for the sign from the other half.
+// A table of 16 values, for nibbles as they lie.  `prmt` chooses bytes by the low three bits of a nibble; if bit 3 is
+// set it gives not the byte but its sign, 0 or -1.  A value is what the nibble finds in the lower half plus what it
+// finds with bit 3 turned over in the upper half; the entries allow for the sign from the other half.
 INGOT_DEV uint32_t lower_half(uint32_t nibbles) { return prmt(in_register(0x04030200u), 0x0d090705u, nibbles); }
 INGOT_DEV uint32_t upper_half(uint32_t nibbles) { return prmt(in_register(0xfdfeff00u), 0xf4f8fafcu, nibbles ^ 0x88888888u); }
 

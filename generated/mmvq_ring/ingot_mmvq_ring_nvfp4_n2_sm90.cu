@@ -24,8 +24,8 @@ INGOT_DEV void unit_load_any(struct unit &w, const uint8_t *row, int u, bool hal
     for (int i = 0; i < 9; i++) w.w[i] = ld_4_a2(p + 4 * i);
 }
 
-// The activations of a unit: bytes of each group in the order of the nibbles that go with them, and scales of two blocks,
-// which make good that those of the weights are too small.
+// The activations of a unit: bytes of each group in the order of the nibbles that go with them, and scales of two
+// blocks, which make good that those of the weights are too small.
 struct unit_x {
     int   q[4][4];
     float d[2];
@@ -45,14 +45,14 @@ INGOT_DEV void unit_x_load(struct unit_x &x, const int8_t *qs, const struct ingo
     for (int b = 0; b < 2; b++) x.d[b] = 128.0f * scales[(int64_t)u * 2 + b].d;
 }
 
-// A table of 16 values, for nibbles as they lie.  `prmt` chooses bytes by the low three bits of a nibble; if bit 3 is set it
-// gives not the byte but its sign, 0 or -1.  A value is what the nibble finds in the lower half plus what it finds with bit
-// 3 turned over in the upper half; the entries allow for the sign from the other half.
+// A table of 16 values, for nibbles as they lie.  `prmt` chooses bytes by the low three bits of a nibble; if bit 3 is
+// set it gives not the byte but its sign, 0 or -1.  A value is what the nibble finds in the lower half plus what it
+// finds with bit 3 turned over in the upper half; the entries allow for the sign from the other half.
 INGOT_DEV uint32_t lower_half(uint32_t nibbles) { return prmt(in_register(0x04030200u), 0x0d090705u, nibbles); }
 INGOT_DEV uint32_t upper_half(uint32_t nibbles) { return prmt(in_register(0xfdfeff00u), 0xf4f8fafcu, nibbles ^ 0x88888888u); }
 
-// Four scales, 2^-8 of what they are: as f16 their bits are the same, exponents being 8 less.  Those of groups 0 and 2 in one
-// word, of 1 and 3 in another.
+// Four scales, 2^-8 of what they are: as f16 their bits are the same, exponents being 8 less.  Those of groups 0 and 2
+// in one word, of 1 and 3 in another.
 struct scales {
     uint32_t even, odd;
 };

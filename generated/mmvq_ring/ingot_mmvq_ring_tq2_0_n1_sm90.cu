@@ -21,8 +21,8 @@ INGOT_DEV void run_words(uint32_t (&w)[4], const uint32_t (&r)[5], uint32_t sele
     for (int i = 0; i < 4; i++) w[i] = __byte_perm(r[i], r[i + 1], select);
 }
 
-// One unit: of half h = u / 2 % 2 of a block, sixteen weights of each of the four groups, those from 16 * (u % 2) on: a run
-// of 16 bytes.
+// One unit: of half h = u / 2 % 2 of a block, sixteen weights of each of the four groups, those from 16 * (u % 2) on: a
+// run of 16 bytes.
 struct unit {
     uint32_t q[5], d, select;
 };
@@ -44,8 +44,8 @@ INGOT_DEV void unit_load_any(struct unit &w, const uint8_t *row, int u, bool hal
     unit_load(w, row, u);
 }
 
-// The activations of a unit: sixteen of each group, the group's scale, and the scaled sum of all.  Sums of group g will be
-// 4^g times too large, which its scale makes good.
+// The activations of a unit: sixteen of each group, the group's scale, and the scaled sum of all.  Sums of group g will
+// be 4^g times too large, which its scale makes good.
 struct unit_x {
     int   q[4][4];
     float d[4], s;
@@ -68,8 +68,8 @@ INGOT_DEV void unit_x_load(struct unit_x &x, const int8_t *qs, const struct ingo
     }
 }
 
-// The product.  Pairs of bits are multiplied where they stand; the -1 of every weight is one product with the sum of the
-// activations.
+// The product.  Pairs of bits are multiplied where they stand; the -1 of every weight is one product with the sum of
+// the activations.
 INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, const uint32_t *book) {
     (void)book;
     (void)u;
