@@ -101,6 +101,22 @@ STRUCTS = {
     "q8_K": [("uint16_t", "d[2]",       4,   "scale, f32, low half first: blocks are 2-byte aligned at best"),
              ("int8_t",   "qs[256]",    256, "w = d * q"),
              ("int16_t",  "bsums[16]",  32,  "sums of 16 quants")],
+    "iq4_nl": [("uint16_t", "d",        2,   "scale, f16"),
+             ("uint8_t",  "qs[16]",     16,  "nibbles as in q4_0;  w = d * value[q], see quant/iq4_nl.jinja")],
+    "iq4_xs": [("uint16_t", "d",        2,   "scale of the scales, f16"),
+             ("uint16_t", "scales_h",   2,   "bits 2 g, 2 g + 1: high bits of the scale of group g"),
+             ("uint8_t",  "scales_l[4]", 4,  "low four bits, one nibble for 32 weights"),
+             ("uint8_t",  "qs[128]",    128, "nibbles, 16 bytes for 32 weights as in q4_0;  w = d * (scale - 32) * value[q]")],
+    "mxfp4": [("uint8_t",  "e",         1,   "scale 2 ** (e - 128)"),
+             ("uint8_t",  "qs[16]",     16,  "nibbles as in q4_0;  w = scale * value[q], see quant/mxfp4.jinja")],
+    "nvfp4": [("uint8_t",  "d[4]",      4,   "scales of 16 weights, unsigned e4m3; see quant/nvfp4.jinja"),
+             ("uint8_t",  "qs[32]",     32,  "weight 16 g + i: low nibble of byte 8 g + i; weight 16 g + 8 + i: high nibble;  "
+                                             "w = d / 2 * value[q]")],
+    "tq1_0": [("uint8_t",  "qs[48]",    48,  "five base-3 digits a byte, see quant/tq1_0.jinja"),
+             ("uint8_t",  "qh[4]",      4,   "four digits a byte"),
+             ("uint16_t", "d",          2,   "scale, f16;  w = d * (digit - 1)")],
+    "tq2_0": [("uint8_t",  "qs[64]",    64,  "weight 128 j + 32 g + i: bits 2 g, 2 g + 1 of byte 32 j + i"),
+             ("uint16_t", "d",          2,   "scale, f16;  w = d * (q - 1)")],
 }
 
 BY_NAME = {t.name: t for t in TYPES}

@@ -124,16 +124,16 @@ def mmvq_mma(type, depth, threads=512):
     slab = 256 // t.block * t.bytes
     pieces = (slab + 16 - gcd(slab, 16) + 15) // 16  # at most: a slab may begin between two pieces
     return row("mmvq_mma", type, 8, TILE_COLUMNS, threads=threads, unit=depth, smem=book_bytes(type), slab=slab, pieces=pieces,
-               stride=(pieces | 1) * 16, depth=depth, x_word0=X_WORDS.get(type, X_WORDS[None])[0],
-               x_word1=X_WORDS.get(type, X_WORDS[None])[1],
+               stride=(pieces | 1) * 16, depth=depth, x_order=X_ORDERS.get(type, "slab_x_plain"),
                cost=f"Tiles of 16 rows x 256 columns on int8 tensor cores, {depth} ahead; {8 * t.bytes / t.block:g} bits per weight.")
 
 
-# Which words of a block of 32 activations lane t of four holds, for the formats that want another order.
 # Formats with slab().
-SLABS = ["q4_0", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K"]
+SLABS = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "iq4_nl", "iq4_xs", "mxfp4", "nvfp4",
+         "tq1_0", "tq2_0"]
 
-X_WORDS = {None: ("t", "(4 + t)")}
+# Those that want the activations in another order (src/device/slab.cuh).
+X_ORDERS = {"iq4_nl": "slab_x_nibbles", "iq4_xs": "slab_x_nibbles", "mxfp4": "slab_x_nibbles", "nvfp4": "slab_x_nibbles_16"}
 
 
 def mmvf(type, n, rows, min_blocks, threads=256, unit=16):
@@ -248,12 +248,20 @@ def rows():
                 ("q3_K",                                    (1, 2), (2, 2), (2, 1)),
                 ("q4_K",                                    (2, 2), (2, 2), (4, 1), (4, 1)),
                 ("q5_K",                                    (1, 2), (1, 2), (2, 1)),
-                ("q6_K",                                    (1, 2), (1, 2), (1, 1), (1, 1))]
+                ("q6_K",                                    (1, 2), (1, 2), (1, 1), (1, 1)),
+                ("iq4_nl",                                  (4, 2), (2, 2), (1, 2)),
+                ("iq4_xs",                                  (4, 2), (2, 2), (1, 2)),
+                ("mxfp4",                                   (4, 2), (2, 2), (1, 2)),
+                ("nvfp4",                                   (4, 2), (2, 2), (1, 2)),
+                ("tq1_0",                                   (4, 2), (2, 2), (2, 1)),
+                ("tq2_0",                                   (4, 2), (4, 2), (2, 1))]
     out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
 
     # Rows in a slot for n = 1, 2, and tiles that the copies of MMVQ_MMA are ahead.
     RINGS = [   ("q4_0", (4, 2), 3), ("q4_1", (4, 2), 3), ("q5_0", (4, 2), 3), ("q5_1", (4, 2), 3), ("q8_0", (2, 2), 2),
-                ("q2_K", (4, 2), 3), ("q3_K", (4, 2), 3), ("q4_K", (4, 2), 3), ("q5_K", (4, 2), 2), ("q6_K", (2, 2), 2)]
+                ("q2_K", (4, 2), 3), ("q3_K", (4, 2), 3), ("q4_K", (4, 2), 3), ("q5_K", (4, 2), 2), ("q6_K", (2, 2), 2),
+                ("iq4_nl", (4, 2), 3), ("iq4_xs", (4, 2), 3), ("mxfp4", (4, 2), 3), ("nvfp4", (4, 2), 3),
+                ("tq1_0", (4, 2), 4), ("tq2_0", (4, 2), 4)]
     out += [mmvq_ring(type, n, rows)                 for type, slots, _ in RINGS for n, rows in zip((1, 2), slots)]
     out += [mmvq_mma(type, depth)                    for type, _, depth in RINGS if type in SLABS]
 

@@ -113,5 +113,50 @@ struct ingot_block_q8_K {
 };
 INGOT_BLOCK_SIZE(ingot_block_q8_K, 292);
 
+/* 32 weights in 18 bytes, 4.5 bits each */
+struct ingot_block_iq4_nl {
+    uint16_t d;          /* scale, f16 */
+    uint8_t  qs[16];     /* nibbles as in q4_0;  w = d * value[q], see quant/iq4_nl.jinja */
+};
+INGOT_BLOCK_SIZE(ingot_block_iq4_nl, 18);
+
+/* 256 weights in 136 bytes, 4.25 bits each */
+struct ingot_block_iq4_xs {
+    uint16_t d;          /* scale of the scales, f16 */
+    uint16_t scales_h;   /* bits 2 g, 2 g + 1: high bits of the scale of group g */
+    uint8_t  scales_l[4]; /* low four bits, one nibble for 32 weights */
+    uint8_t  qs[128];    /* nibbles, 16 bytes for 32 weights as in q4_0;  w = d * (scale - 32) * value[q] */
+};
+INGOT_BLOCK_SIZE(ingot_block_iq4_xs, 136);
+
+/* 32 weights in 17 bytes, 4.25 bits each */
+struct ingot_block_mxfp4 {
+    uint8_t  e;          /* scale 2 ** (e - 128) */
+    uint8_t  qs[16];     /* nibbles as in q4_0;  w = scale * value[q], see quant/mxfp4.jinja */
+};
+INGOT_BLOCK_SIZE(ingot_block_mxfp4, 17);
+
+/* 64 weights in 36 bytes, 4.5 bits each */
+struct ingot_block_nvfp4 {
+    uint8_t  d[4];       /* scales of 16 weights, unsigned e4m3; see quant/nvfp4.jinja */
+    uint8_t  qs[32];     /* weight 16 g + i: low nibble of byte 8 g + i; weight 16 g + 8 + i: high nibble;  w = d / 2 * value[q] */
+};
+INGOT_BLOCK_SIZE(ingot_block_nvfp4, 36);
+
+/* 256 weights in 54 bytes, 1.6875 bits each */
+struct ingot_block_tq1_0 {
+    uint8_t  qs[48];     /* five base-3 digits a byte, see quant/tq1_0.jinja */
+    uint8_t  qh[4];      /* four digits a byte */
+    uint16_t d;          /* scale, f16;  w = d * (digit - 1) */
+};
+INGOT_BLOCK_SIZE(ingot_block_tq1_0, 54);
+
+/* 256 weights in 66 bytes, 2.0625 bits each */
+struct ingot_block_tq2_0 {
+    uint8_t  qs[64];     /* weight 128 j + 32 g + i: bits 2 g, 2 g + 1 of byte 32 j + i */
+    uint16_t d;          /* scale, f16;  w = d * (q - 1) */
+};
+INGOT_BLOCK_SIZE(ingot_block_tq2_0, 66);
+
 #undef INGOT_BLOCK_SIZE
 #endif

@@ -542,7 +542,8 @@ struct shape {
 
 static void mmvq_case(const struct ingot_kernel *row, const struct shape *s) {
     const ingot_type type = (ingot_type)row->type;
-    struct layout w_rows = {{s->strided ? 1 : 0, s->strided ? 1 : 0, 0, 0}, {0, 1, 2, 3}, s->strided ? 2 : 0};
+    const size_t align = ingot_type_size(type) % 2 == 0 ? 2 : 1; /* as little as a block may be aligned */
+    struct layout w_rows = {{s->strided ? 1 : 0, s->strided ? 1 : 0, 0, 0}, {0, 1, 2, 3}, s->strided ? align : 0};
     struct op_case c = {.op = INGOT_OP_MUL_MAT};
     const int64_t columns = s->n * s->ne2 * s->ne3;
     c.src[0] = filled(type, s->k, s->m, s->ne2 / s->ratio2, s->ne3 / s->ratio3, &w_rows);

@@ -6,23 +6,31 @@
 #include "src/device/slab.cuh"
 #include "src/device/no_book.cuh"
 
-// A lane's words of the two blocks of unit i, rows g and g + 8.  The second block begins in the middle of a word.
-INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
+// The product with a slab.  Every other block begins in the middle of a word.  A nibble becomes the signed byte
+// 16 * (q - 8); the 16 comes off at the end.
+INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t,
+                        const uint32_t *book) {
     (void)book;
+    const uint8_t *p[2] = {p0, p1};
+    float z[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     INGOT_UNROLL
-    for (int i = 0; i < 4; i++) {
-        const uint8_t *a = p0 + 36 * i, *b = p1 + 36 * i;
-        const uint32_t q[2][2] = {{__byte_perm(ld_4(a + 4 * t), ld_4(a + 4 * t + 4), 0x5432), __byte_perm(ld_4(b + 4 * t), ld_4(b + 4 * t + 4), 0x5432)},
-                                  {ld_4(a + 4 * t + 20), ld_4(b + 4 * t + 20)}};
+    for (int i = 0; i < 8; i++) {
+        uint32_t a[4];
+        float    d[2];
         INGOT_UNROLL
-        for (int e = 0; e < 2; e++) { // the bytes 16 (q - 8)
-            const uint32_t w[4] = {(q[e][0] << 4 & 0xf0f0f0f0u) ^ 0x80808080u, (q[e][1] << 4 & 0xf0f0f0f0u) ^ 0x80808080u,
-                                   (q[e][0] & 0xf0f0f0f0u) ^ 0x80808080u, (q[e][1] & 0xf0f0f0f0u) ^ 0x80808080u};
-            int32_t c[4] = {0, 0, 0, 0};
-            mma_m16n8k32_s8(c, w, x.q[2 * i + e]);
-            slab_add(y, c, h2f(ld_2(a + 18 * e)) * 0.0625f, h2f(ld_2(b + 18 * e)) * 0.0625f, x.d[2 * i + e]);
+        for (int r = 0; r < 2; r++) {
+            const uint8_t *b = p[r] + 18 * i;
+            const uint32_t q = i % 2 ? ld_4(b + 2 + 4 * t) : __byte_perm(ld_4(b + 4 * t), ld_4(b + 4 + 4 * t), 0x5432);
+            a[r] = (q << 4 & 0xf0f0f0f0u) ^ 0x80808080u;
+            a[2 + r] = (q & 0xf0f0f0f0u) ^ 0x80808080u;
+            d[r] = h2f(ld_2(b));
         }
+        int32_t c[4] = {INGOT_I22, INGOT_I22, INGOT_I22, INGOT_I22};
+        mma_m16n8k32_s8(c, a, x.q[i]);
+        slab_add(z, c, d[0], d[1], x.d[i]);
     }
+    INGOT_UNROLL
+    for (int i = 0; i < 4; i++) y[i] = fmaf(0.0625f, z[i], y[i]);
 }
 
 // Up to 8 columns of activations of one slab, as they wait in shared memory: 256 bytes and 8 scales with sums each.
@@ -62,8 +70,7 @@ INGOT_DEV void take_x(struct slab_x &x, const uint8_t *stage) {
     const uint8_t *q = stage + lane / 4 * X_STRIDE, *scales = stage + 2 * t * X_STRIDE + X_SCALES;
     INGOT_UNROLL
     for (int i = 0; i < 8; i++) {
-        x.q[i][0] = ld_4(q + i * 32 + t * 4);
-        x.q[i][1] = ld_4(q + i * 32 + (4 + t) * 4);
+        slab_x_plain(x.q[i], q + i * 32, t);
         INGOT_UNROLL
         for (int c = 0; c < 2; c++) {
             const uint2 v = ld_8(scales + c * X_STRIDE + i * 8);
@@ -148,7 +155,7 @@ INGOT_GLOBAL(ingot_mmvq_mma_q4_0_n8_sm75, 512, 1, ingot_mmv_args) {
         cp_async_commit();
     }
 
-    struct slab_x x;
+    struct slab_x x = {};
     int slot = 0, x_take = 0;
     for (int tile = 0; tile < count; tile += 2) {
         const int in_pair = min(count - tile, 2);

@@ -98,8 +98,7 @@ INGOT_DEV void take_x(struct slab_x &x, const uint8_t *stage) {
     const uint8_t *q = stage + lane / 4 * X_STRIDE, *scales = stage + 2 * t * X_STRIDE + X_SCALES;
     INGOT_UNROLL
     for (int i = 0; i < 8; i++) {
-        x.q[i][0] = ld_4(q + i * 32 + t * 4);
-        x.q[i][1] = ld_4(q + i * 32 + (4 + t) * 4);
+        slab_x_plain(x.q[i], q + i * 32, t);
         INGOT_UNROLL
         for (int c = 0; c < 2; c++) {
             const uint2 v = ld_8(scales + c * X_STRIDE + i * 8);
@@ -184,7 +183,7 @@ INGOT_GLOBAL(ingot_mmvq_mma_q5_K_n8_sm75, 512, 1, ingot_mmv_args) {
         cp_async_commit();
     }
 
-    struct slab_x x;
+    struct slab_x x = {};
     int slot = 0, x_take = 0;
     for (int tile = 0; tile < count; tile += 2) {
         const int in_pair = min(count - tile, 2);

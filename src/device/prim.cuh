@@ -118,6 +118,14 @@ INGOT_DEV uint32_t prmt(uint32_t a, uint32_t b, uint32_t sel) {
     return d;
 }
 
+/* x, of which the compiler does not know that it is a constant, so that it keeps it in a register. It would copy the words of
+ * a table anew for every prmt. (No lane has all lower ones below it.) */
+INGOT_DEV uint32_t in_register(uint32_t x) {
+    uint32_t d;
+    asm("{.reg .u32 zero; mov.u32 zero, %%lanemask_lt; shr.u32 zero, zero, 31; xor.b32 %0, %1, zero;}" : "=r"(d) : "r"(x));
+    return d;
+}
+
 /* The bits of a where `mask` has ones, those of b where it has zeros. One instruction, which the compiler does not see
  * through: it would take shared steps apart again. */
 INGOT_DEV uint32_t bit_select(uint32_t mask, uint32_t a, uint32_t b) {
