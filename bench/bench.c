@@ -219,8 +219,8 @@ static void small_norm(struct small *s) {
 static void small_add(struct small *s) {
     s->x = ingot_add(s->g, s->x, s->row);
 }
-static void small_swiglu(struct small *s) {
-    ingot_swiglu(s->g, s->wide, NULL);
+static void small_glu(struct small *s) {
+    ingot_glu(s->g, s->wide, NULL, &(ingot_glu_params){.kind = INGOT_GLU_SWIGLU});
 }
 static void small_rope(struct small *s) {
     ingot_rope_params p = {
@@ -271,7 +271,7 @@ static void bench_small(struct bench *b) {
         void (*step)(struct small *);
     } cases[] = {{"rms_norm 576", small_norm},
                  {"add 576", small_add},
-                 {"swiglu 3072", small_swiglu},
+                 {"swiglu 3072", small_glu},
                  {"rope 12x64", small_rope},
                  {"set_rows 576", small_set_rows},
                  {"attention 9/3x64 kv128", small_attention128},

@@ -61,4 +61,9 @@ def render(type, banner):
              f"INGOT_TABLE uint32_t ingot_book[{len(book.words)}] = {{"]
     for i in range(0, len(book.words), 10):
         lines.append("    " + " ".join(f"0x{word:08x}," for word in book.words[i:i + 10]))
-    return "\n".join(lines + ["};\n\n#endif\n"])
+    lines += ["};\n",
+              "/* Copies the book to shared memory, by the first `threads` threads of the block, all of which call it. */",
+              "INGOT_DEV void book_load(uint32_t *book, int threads) {",
+              "    for (int i = (int)threadIdx.x; i < INGOT_BOOK_WORDS; i += threads) book[i] = ingot_book[i];",
+              "    __syncthreads();", "}\n"]
+    return "\n".join(lines + ["#endif\n"])

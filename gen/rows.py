@@ -5,23 +5,24 @@ A row is written family(...) with its axes as lists; rows() expands them.  `arch
 is written for (75, 80, 90).  Numbers that a template uses are named here and computed here; templates do no arithmetic.
 """
 from dataclasses import dataclass, field
+from math import gcd
 
 import books
 from quants import BLOCKS, BY_NAME, FLOATS
 
 # Families in the order of enum ingot_family.  A family's template is templates/<name>.cu.jinja, or the one its rows name.
-FAMILIES = ["dequant", "copy", "quantize", "mmvq", "mmvf", "get_rows", "set_rows", "add", "mul", "rms_norm", "rope",
-            "silu", "swiglu", "soft_max", "attn"]
+FAMILIES = ["dequant", "copy", "move", "quantize", "mmvq", "mmvq_ring", "mmvq_mma", "mmvf", "get_rows", "set_rows", "add", "mul",
+            "rms_norm", "rope", "unary", "glu", "soft_max", "attn"]
 
 # How a tile is spelled in a symbol, and what number it is in the table.
-TILE_NONE, TILE_TYPE, TILE_COLUMNS, TILE_HEAD = "none", "type", "n", "d"
+TILE_NONE, TILE_TYPE, TILE_COLUMNS, TILE_HEAD, TILE_BYTES = "none", "type", "n", "d", "b"
 
 
 @dataclass(frozen=True)
 class Row:
     family: str
     type: str        # GGUF spelling
-    tile: object     # None, a type name, columns or a head size, as `kind` says
+    tile: object     # None, a type name, columns, a head size or bytes, as `kind` says
     kind: str
     arch: int        # 75, 80 or 90 (90 means sm_90a)
     threads: int     # per block
@@ -39,7 +40,7 @@ class Row:
 
     @property
     def tile_name(self):
-        return {TILE_NONE: "", TILE_TYPE: str(self.tile), TILE_COLUMNS: f"n{self.tile}", TILE_HEAD: f"d{self.tile}"}[self.kind]
+        return {TILE_NONE: "", TILE_TYPE: str(self.tile)}.get(self.kind, f"{self.kind}{self.tile}")
 
     @property
     def tile_number(self):
@@ -85,6 +86,11 @@ def dequant(type, to, threads=256, groups=4):
                     f"and writes {8 * out.bytes} per weight.")
 
 
+def book_bytes(type):
+    """What the code book takes of dynamic shared memory."""
+    return (len(books.BOOKS[type].words) + 3) // 4 * 16 if type in books.BOOKS else 0
+
+
 def quantize(type, threads=128):
     """Items are blocks of 32 activations; 8 lanes take one block."""
     t = BY_NAME[type]
@@ -99,6 +105,35 @@ def mmvq(type, n, rows, min_blocks, threads=256, unit=16):
                warps=threads // 32, values=rows * n, reach=64 * threads, many=512, busy=256, plural="s" * (n > 1),
                cost=f"{unit} rows by {threads} threads, {rows} rows in flight, {n} column{'s' * (n > 1)}; "
                     f"{8 * t.bytes / t.block:g} bits per weight.")
+
+
+def mmvq_ring(type, n, rows, min_blocks=1, threads=512):
+    """Items are rows of w in a slot of a ring, which the launch's plan (src/ops/mmv.c) multiplies; so unit is `rows`."""
+    t = BY_NAME[type]
+    assert rows in (2, 4, 8) and rows * n <= 8, "a set of 8 lanes hands out 8 sums at most"
+    return row("mmvq_ring", type, n, TILE_COLUMNS, arch=90, threads=threads, unit=rows, smem=book_bytes(type), min_blocks=min_blocks,
+               rows=rows, n=n, values=rows * n, log_values=(rows * n).bit_length() - 1, slice=2048 // t.block * t.bytes,
+               plural="s" * (n > 1),
+               cost=f"A ring for each warp, {rows} rows a lane and slot, {n} column{'s' * (n > 1)}; "
+                    f"{8 * t.bytes / t.block:g} bits per weight.")
+
+
+def mmvq_mma(type, depth, threads=512):
+    """Items are rows of w; a tile has 16.  The launch's plan is in src/ops/mmv.c."""
+    t = BY_NAME[type]
+    slab = 256 // t.block * t.bytes
+    pieces = (slab + 16 - gcd(slab, 16) + 15) // 16  # at most: a slab may begin between two pieces
+    return row("mmvq_mma", type, 8, TILE_COLUMNS, threads=threads, unit=depth, smem=book_bytes(type), slab=slab, pieces=pieces,
+               stride=(pieces | 1) * 16, depth=depth, x_word0=X_WORDS.get(type, X_WORDS[None])[0],
+               x_word1=X_WORDS.get(type, X_WORDS[None])[1],
+               cost=f"Tiles of 16 rows x 256 columns on int8 tensor cores, {depth} ahead; {8 * t.bytes / t.block:g} bits per weight.")
+
+
+# Which words of a block of 32 activations lane t of four holds, for the formats that want another order.
+# Formats with slab().
+SLABS = ["q4_0", "q4_K"]
+
+X_WORDS = {None: ("t", "(4 + t)")}
 
 
 def mmvf(type, n, rows, min_blocks, threads=256, unit=16):
@@ -120,11 +155,15 @@ def vector(*types):
 
 
 def copy(type, to, threads=256):
-    bits = type == to and type != "f32"  # a 16-bit type to itself: the bits, so that every NaN stays what it is
     vec = vector(type, to)
     return row("copy", type, to, TILE_TYPE, threads=threads, unit=threads * vec, vec=vec, to=to, size=BY_NAME[type].bytes,
-               to_size=BY_NAME[to].bytes, register="uint16_t" if bits else "float", load="u16" if bits else type,
-               store="u16" if bits else to, cost=f"{vec} elements per thread, {threads} threads.")
+               to_size=BY_NAME[to].bytes, cost=f"{vec} elements per thread, {threads} threads.")
+
+
+def move(word, bytes, threads=256, pieces=4):
+    """Items are pieces of `bytes` bytes, of any type: tensors that are copied bit by bit."""
+    return row("move", "i8", bytes, TILE_BYTES, threads=threads, unit=threads * pieces, pieces=pieces, size=bytes, word=word,
+               cost=f"{pieces} pieces per thread, {threads} threads.")
 
 
 def binary(family, operator, type, other, threads=256):
@@ -141,15 +180,25 @@ def elementwise(family, template, type, threads=256):
 
 
 def get_rows(type, threads=128):
-    """Rows of a block format are decoded by 8; plain ones are read by vectors."""
+    """Rows of a block format are decoded by 8; plain ones are read by vectors.  Integers stay integers."""
     vec = 8 if type in BLOCKS else vector(type)
-    return row("get_rows", type, threads=threads, unit=threads * vec, vec=vec, size=BY_NAME[type].bytes,
-               template="get_rows" if type in BLOCKS else "get_rows_plain",
+    number, to, missing = ("int32_t", "i32", "-1") if type == "i32" else ("float", "f32", "NAN")
+    return row("get_rows", type, threads=threads, unit=threads * vec, vec=vec, size=BY_NAME[type].bytes, number=number,
+               to=to, missing=missing, template="get_rows" if type in BLOCKS else "get_rows_plain",
                cost=f"{vec} elements per thread, {threads} threads.")
 
 
 def set_rows(type, threads=128):
     return elementwise("set_rows", "set_rows", type, threads)
+
+
+def set_rows_block(type, source, threads=128):
+    """The tile is the source's type (f32, number 0, in the rows above).  Eight lanes round a block of 32."""
+    t = BY_NAME[type]
+    return row("set_rows", type, source, TILE_TYPE, threads=threads, unit=threads * 4, groups=threads // 8, bytes=t.bytes,
+               template="set_rows_block", cost=f"8 lanes per block of 32, {threads} threads; reads "
+                                               f"{8 * BY_NAME[source].bytes} and writes {8 * t.bytes / t.block:g} bits per "
+                                               f"element.")
 
 
 def rms_norm(threads=256):
@@ -173,6 +222,10 @@ def attn(type, head, threads=256):
     return row("attn", type, head, TILE_HEAD, threads=threads, unit=1, min_blocks=2, warps=threads // 32, lanes=lanes,
                subsets=32 // lanes,
                cost=f"One query of one head per block; {threads // 32} warps share the keys, 32 at a time.")
+
+
+# Block formats that values are rounded to.
+WRITTEN = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl"]
 
 
 # ---- the rows ----------------------------------------------------------------------------------------------------
@@ -202,6 +255,12 @@ def rows():
                 ("iq3_s",                                   (4, 2), (2, 2), (1, 2), (1, 1))]
     out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
 
+    # Rows in a slot for n = 1, 2, and tiles that the copies of MMVQ_MMA are ahead.
+    RINGS = [   ("q4_0", (4, 2), 3), ("q4_1", (4, 2), 3), ("q5_0", (4, 2), 3), ("q5_1", (4, 2), 3), ("q8_0", (2, 2), 2),
+                ("q4_K", (4, 2), 3), ("q6_K", (2, 2), 2)]
+    out += [mmvq_ring(type, n, rows)                 for type, slots, _ in RINGS for n, rows in zip((1, 2), slots)]
+    out += [mmvq_mma(type, depth)                    for type, _, depth in RINGS if type in SLABS]
+
     #            type                                    n = 1       2       4       8
     MMVF = [    ("f32",                                     (2, 2), (2, 2), (2, 2), (2, 2)),
                 ("f16",                                     (4, 2), (4, 2), (2, 2), (2, 2)),
@@ -210,16 +269,19 @@ def rows():
 
     # Rows of the other families come here, each with its template.
 
-    out += [copy(type, to)                           for type in FLOATS for to in FLOATS]
-    out += [get_rows(type)                           for type in BLOCKS + FLOATS]
+    out += [copy(type, to)                           for type in FLOATS for to in FLOATS if type != to]
+    out += [move(word, bytes)                        for word, bytes in (("uint4", 16), ("uint2", 8), ("uint32_t", 4),
+                                                                         ("uint16_t", 2), ("uint8_t", 1))]
+    out += [get_rows(type)                           for type in BLOCKS + FLOATS + ["i32"]]
     out += [set_rows(type)                           for type in FLOATS]
+    out += [set_rows_block(type, source)             for type in WRITTEN if type in BLOCKS for source in ("f32", "f16")]
     out += [binary("add", "+", type, other)          for type in FLOATS for other in sorted({type, "f32"})]
     out += [binary("mul", "*", type, other)          for type in FLOATS for other in sorted({type, "f32"})]
     out += [rms_norm()]
     out += [rope(type)                               for type in ("f32", "f16")]
-    out += [elementwise("silu", "unary", type)       for type in FLOATS]
-    out += [elementwise("swiglu", "glu_q8", "f32")]
-    out += [elementwise("swiglu", "glu", type)       for type in ("f16", "bf16")]
+    out += [elementwise("unary", "unary", type)      for type in FLOATS]
+    out += [elementwise("glu", "glu_q8", "f32")]
+    out += [elementwise("glu", "glu", type)          for type in ("f16", "bf16")]
     out += [soft_max(mask)                           for mask in ("f32", "f16")]
     out += [attn("f16", head)                        for head in (64, 128, 256)]
 

@@ -290,42 +290,54 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
  * op         src[0]               src[1]              src[2]            dst                       params
  * ---------  -------------------  ------------------  ----------------  ------------------------  ---------
  * GET_ROWS   table [k,r,b,c] any  ids [n,b,c] i32                       [k,n,b,c] f32
- * SET_ROWS   rows [k,n,b,c] f32   ids [n,B,C] i32/64                    [k,r,b,c] float, updated
+ * SET_ROWS   rows [k,n,b,c] any   ids [n,B,C] i32/64                    [k,r,b,c] float, updated
  * CPY        any                                                        float, same elements
  * ADD MUL    [..] float           broadcast into src0                   shape of src[0]
  * RMS_NORM   [k,..] f32                                                 shape of src[0], f32      rms_norm
  * ROPE       [d,h,n,b] f32 f16    pos [n] i32         factors [r/2]     shape and type of src[0]  rope
  * SILU       float                                                      shape and type of src[0]
- * SWIGLU     gate float           up or absent                          see below
+ * RELU GELU  float                                                      shape and type of src[0]
+ * GELU_ERF   float                                                      shape and type of src[0]
+ * GELU_QUICK float                                                      shape and type of src[0]
+ * GLU        gate float           up or absent                          see below                 glu
  * SOFT_MAX   [k,q,h,b] f32        mask f32/f16                          shape of src[0], f32      soft_max
  * MUL_MAT    A [k,m,b,c] any      B [k,n,B,C] float                     [m,n,B,C] f32             mul_mat
+ * MUL_MAT_ID A [k,m,E] any        B [k,s,t] float     ids [u,t] i32     [m,u,t] f32               mul_mat
  * ATTENTION  Q [d,q,h,b] f32      K [d,s,g,b] f16     V [d,s,g,b] f16   [d,h,q,b] f32             attention
  *
- * All strides are honoured; dst must not overlap itself.  "any" = every type the build has kernels for.
- * In place (dst on exactly src[0]'s memory with the same strides) is legal for ADD, MUL, RMS_NORM, ROPE, SILU,
- * SOFT_MAX and two-source SWIGLU (on either source); any other overlap of dst with a source is INGOT_ERR_INVALID.
+ * All strides are honoured; dst must not overlap itself.  "any" = every type the build has kernels for.  SET_ROWS and
+ * CPY also round floats to q4_0, q4_1, q5_0, q5_1, q8_0 and iq4_nl, and CPY copies every type of GGUF to itself.
+ * In place (dst on exactly src[0]'s memory with the same strides) is legal for ADD, MUL, RMS_NORM, ROPE, SILU, RELU,
+ * the GELUs, SOFT_MAX and two-source GLU (on either source); any other overlap of dst with a source is
+ * INGOT_ERR_INVALID.
  *
  * GET_ROWS   dst row (i,j,l) = table row ids(i,j,l) of matrix (j,l).  An id outside 0..r-1 reads nothing and gives a
- *            row of NaN.
+ *            row of NaN.  An i32 table gives i32, and -1 for NaN.
  * SET_ROWS   dst row ids(i,j%B,l%C) of matrix (j,l) = row (i,j,l); b % B = 0, c % C = 0.  Ids outside 0..r-1 write
- *            nothing.  Ids of one matrix must be distinct, or which row wins is not defined.
- * CPY        Element i of src in ne order goes to element i of dst; the shapes may differ (reshape) when both are
- *            plain types.  Rounds to nearest even.  A block format as source needs the same shape.
+ *            nothing.  Ids of one matrix must be distinct, or which row wins is not defined.  Rows of a block format go
+ *            to floats only.
+ * CPY        Element i of src in ne order goes to element i of dst; the shapes may differ (reshape).  A type is copied
+ *            to itself bit by bit.  Floats round to nearest even; to a block format they round as ggml's reference
+ *            does (for iq4_nl without an importance matrix), and a block with a NaN decodes to NaN.
  * ADD, MUL   src[1]'s dimensions divide src[0]'s: it is repeated.  Type pairs: equal, or src[1] f32.  dst has src[0]'s
  *            type.
  * RMS_NORM   y = x / sqrt(mean(x^2) + eps) over dimension 0.
  * ROPE       Rotates pairs of the first n_dims elements by pos * theta_i, theta_i = freq_base^(-2i/n_dims) /
  *            factors[i], scaled as YaRN (Peng et al. 2023, arXiv 2309.00071) says.  mode NORMAL pairs (2i, 2i+1), NEOX
  *            pairs (i, i + n_dims/2).  Elements from n_dims on are copied.
- * SILU       x / (1 + exp(-x)).
- * SWIGLU     silu(gate) * up.  With src[1] absent src[0] is [2f, ..]: the first f elements of a row are the gate, the
- *            rest is up, and dst is [f, ..].
+ * SILU       x / (1 + exp(-x)).  RELU, GELU (the tanh form), GELU_ERF and GELU_QUICK are the functions of the gate in
+ *            REGLU, GEGLU, GEGLU_ERF and GEGLU_QUICK below.
+ * GLU        act(gate) * up, act by params.glu.kind.  With src[1] absent src[0] is [2f, ..]: the first f elements of a
+ *            row are the gate, the rest is up, and dst is [f, ..].
  * SOFT_MAX   softmax(scale * x + mask) over dimension 0.  mask [k, >= q, h' , b'] with h % h' = 0, b % b' = 0.  A row
  *            that is wholly masked (-inf) gives 0.
  * MUL_MAT    dst(i,j) = sum over k of A(k,i) * B(k,j); B % b = 0 and C % c = 0: A is repeated over dims 2 and 3.  With
  *            prec DEFAULT and a block format A, B is rounded to 8-bit blocks of 32, or for more than 8 columns
  *            to f16; with an f16 or bf16 A and more than 8 columns it may be rounded to A's type.  With F32
  *            nothing is rounded.  Sums are f32.
+ * MUL_MAT_ID dst(:,e,i) = A(:,:,ids(e,i))^T B(:,e % s,i): token i by the u experts that its ids choose, out of E; u % s
+ *            = 0.  Ids are device data.  An id outside 0..E-1 reads nothing and gives NaN.  Rounds as MUL_MAT does with
+ *            one column; with prec F32 all E matrices of a block format are decoded first.
  * ATTENTION  dst(:,h,i) = sum over j of softmax_j(scale * Q(:,i,h) . K(:,j,g)) * V(:,j,g), g = h / (heads / groups).
  *            src[3], optional: i32 [1] or [b], the number of valid keys (device data; clamped to 0..s).  causal: query
  *            i sees keys 0 .. len - q + i.  A query that sees no key gives 0.  d is at most 256. */
@@ -339,9 +351,14 @@ typedef enum ingot_op {
     INGOT_OP_RMS_NORM,
     INGOT_OP_ROPE,
     INGOT_OP_SILU,
-    INGOT_OP_SWIGLU,
+    INGOT_OP_RELU,
+    INGOT_OP_GELU,
+    INGOT_OP_GELU_ERF,
+    INGOT_OP_GELU_QUICK,
+    INGOT_OP_GLU,
     INGOT_OP_SOFT_MAX,
     INGOT_OP_MUL_MAT,
+    INGOT_OP_MUL_MAT_ID,
     INGOT_OP_ATTENTION,
     INGOT_OP_COUNT
 } ingot_op;
@@ -363,6 +380,19 @@ typedef struct ingot_rope_params {
     float   attn_factor;  /* magnitude of the rotated vector, 1 as a rule */
     float   beta_fast, beta_slow; /* YaRN's ramp, 32 and 1 as a rule */
 } ingot_rope_params;
+/* ggml's values.  g is the gate, y is up. */
+typedef enum ingot_glu_kind {
+    INGOT_GLU_REGLU       = 0, /* max(g, 0) * y */
+    INGOT_GLU_GEGLU       = 1, /* g/2 (1 + tanh(sqrt(2/pi) (g + 0.044715 g^3))) * y */
+    INGOT_GLU_SWIGLU      = 2, /* g / (1 + exp(-g)) * y */
+    INGOT_GLU_SWIGLU_OAI  = 3, /* g' / (1 + exp(-alpha g')) * (y' + 1), g' = min(g, limit), y' = y within +-limit */
+    INGOT_GLU_GEGLU_ERF   = 4, /* g/2 (1 + erf(g / sqrt(2))) * y */
+    INGOT_GLU_GEGLU_QUICK = 5  /* g / (1 + exp(-1.702 g)) * y */
+} ingot_glu_kind;
+typedef struct ingot_glu_params {
+    ingot_glu_kind kind;
+    float alpha, limit; /* of SWIGLU_OAI: finite; at least 0 (infinity: no limit) */
+} ingot_glu_params;
 typedef struct ingot_soft_max_params { float scale; } ingot_soft_max_params;
 typedef struct ingot_mul_mat_params { ingot_prec prec; } ingot_mul_mat_params;
 typedef struct ingot_attention_params { float scale; int causal; } ingot_attention_params;
@@ -376,6 +406,7 @@ typedef struct ingot_node {
     union {
         ingot_rms_norm_params  rms_norm;
         ingot_rope_params      rope;
+        ingot_glu_params       glu;
         ingot_soft_max_params  soft_max;
         ingot_mul_mat_params   mul_mat;
         ingot_attention_params attention;
@@ -412,14 +443,14 @@ ingot_tensor *ingot_leaf(ingot_graph *g, const ingot_tensor *t);
 ingot_tensor *ingot_weight(ingot_graph *g, const ingot_tensor *t);
 
 /* Views: no node, no copy.  view: `n_dims` dimensions ne[], byte strides nb[1..n_dims) (nb[0] is kept), starting
- * `offset` bytes into `a`; must stay inside what `a` addresses.  reshape: `a` contiguous, same element count.
- * permute: dimension i of `a` becomes dimension axis[i]. */
+ * `offset` bytes into `a`, at any element or block; must stay inside what `a` addresses.  reshape: `a` contiguous, same
+ * element count.  permute: dimension i of `a` becomes dimension axis[i]. */
 ingot_tensor *ingot_view(ingot_graph *g, ingot_tensor *a, int n_dims, const int64_t *ne, const size_t *nb, size_t offset);
 ingot_tensor *ingot_reshape(ingot_graph *g, ingot_tensor *a, int n_dims, const int64_t *ne);
 ingot_tensor *ingot_permute(ingot_graph *g, ingot_tensor *a, int axis0, int axis1, int axis2, int axis3);
 
 /* Nodes: the ops above with their results shaped by the rules there.  set_rows and cpy return `dst`, whose memory they
- * write.  cast and cont make a new contiguous tensor. */
+ * write.  cast and cont make a new contiguous tensor, of any type that cpy takes (cont is ggml's dup, too). */
 ingot_tensor *ingot_get_rows(ingot_graph *g, ingot_tensor *table, ingot_tensor *ids);
 ingot_tensor *ingot_set_rows(ingot_graph *g, ingot_tensor *dst, ingot_tensor *rows, ingot_tensor *ids);
 ingot_tensor *ingot_cpy(ingot_graph *g, ingot_tensor *src, ingot_tensor *dst);
@@ -434,9 +465,15 @@ ingot_tensor *ingot_rope(ingot_graph *g, ingot_tensor *a, ingot_tensor *pos, ing
 ingot_tensor *ingot_rope_inplace(ingot_graph *g, ingot_tensor *a, ingot_tensor *pos, ingot_tensor *factors,
                                  const ingot_rope_params *params);
 ingot_tensor *ingot_silu(ingot_graph *g, ingot_tensor *a);
-ingot_tensor *ingot_swiglu(ingot_graph *g, ingot_tensor *gate, ingot_tensor *up); /* up NULL: split form */
+ingot_tensor *ingot_relu(ingot_graph *g, ingot_tensor *a);
+ingot_tensor *ingot_gelu(ingot_graph *g, ingot_tensor *a);
+ingot_tensor *ingot_gelu_erf(ingot_graph *g, ingot_tensor *a);
+ingot_tensor *ingot_gelu_quick(ingot_graph *g, ingot_tensor *a);
+/* up NULL: split form. */
+ingot_tensor *ingot_glu(ingot_graph *g, ingot_tensor *gate, ingot_tensor *up, const ingot_glu_params *params);
 ingot_tensor *ingot_soft_max(ingot_graph *g, ingot_tensor *a, ingot_tensor *mask, float scale);
 ingot_tensor *ingot_mul_mat(ingot_graph *g, ingot_tensor *a, ingot_tensor *b, ingot_prec prec);
+ingot_tensor *ingot_mul_mat_id(ingot_graph *g, ingot_tensor *a, ingot_tensor *b, ingot_tensor *ids, ingot_prec prec);
 ingot_tensor *ingot_attention(ingot_graph *g, ingot_tensor *q, ingot_tensor *k, ingot_tensor *v, ingot_tensor *kv_len,
                               const ingot_attention_params *params);
 
@@ -459,6 +496,8 @@ typedef struct ingot_plan_info {
 } ingot_plan_info;
 
 /* Checks the graph, picks every kernel, fuses, lays intermediates out.  Allocates (unless the caller brings an arena).
+ * One launch each become: rms_norm * row; a mul_mat or mul_mat_id of few columns with up to two sums (a bias, a
+ * residual); two products of the same activations, or one, with the GLU of what they give.
  * Nodes may not be added afterwards; planning again is legal and gives the same plan.  `options`, `info` may be NULL.
  * INGOT_ERR_INVALID (the first building error, a null weight), INGOT_ERR_UNSUPPORTED, INGOT_ERR_STATE,
  * INGOT_ERR_HOST_MEMORY, INGOT_ERR_DEVICE_MEMORY (also: arena too small; `info` tells the size). */

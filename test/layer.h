@@ -32,6 +32,7 @@ static inline void layer_data(struct rig *r, struct layer *l, int n)
 
 static const ingot_rope_params rope = {.mode = INGOT_ROPE_NEOX, .n_dims = 32, .freq_base = 10000, .freq_scale = 1,
                                        .attn_factor = 1, .beta_fast = 32, .beta_slow = 1};
+static const ingot_glu_params swiglu = {.kind = INGOT_GLU_SWIGLU};
 static const ingot_attention_params attention = {.scale = 0.18f, .causal = 1};
 
 /* Without a check in between, as the header promises. */
@@ -51,7 +52,7 @@ static inline void layer_build(struct layer *l)
     a = ingot_mul_mat(g, ingot_weight(g, &l->wo), ingot_reshape(g, a, 2, (int64_t[]){K, n}), INGOT_PREC_DEFAULT);
     x = ingot_add(g, x, a);
     h = ingot_rms_norm(g, x, 1e-5f);
-    h = ingot_swiglu(g, ingot_mul_mat(g, ingot_weight(g, &l->up), h, INGOT_PREC_DEFAULT), NULL);
+    h = ingot_glu(g, ingot_mul_mat(g, ingot_weight(g, &l->up), h, INGOT_PREC_DEFAULT), NULL, &swiglu);
     l->y = ingot_add(g, ingot_mul_mat(g, ingot_weight(g, &l->down), h, INGOT_PREC_DEFAULT), x);
     ingot_output(g, l->y);
 }

@@ -31,10 +31,11 @@ static double get(struct values a, int64_t i0, int64_t i1, int64_t i2, int64_t i
 
 static void get_rows(const struct op_case *c, double *out) {
     struct values table = values_of(c->src[0]), ids = values_of(c->src[1]);
+    const double missing = c->dst->t.type == INGOT_TYPE_I32 ? -1.0 : NAN;
     FOR_ROWS(c->dst->t.ne) {
         int64_t id = (int64_t)get(ids, i1, i2, i3, 0);
         for (int64_t i = 0; i < table.ne[0]; i++)
-            *out++ = id >= 0 && id < table.ne[1] ? get(table, i, id, i2, i3) : NAN;
+            *out++ = id >= 0 && id < table.ne[1] ? get(table, i, id, i2, i3) : missing;
     }
 }
 
@@ -106,12 +107,40 @@ static double silu(double x) {
     return x / (1.0 + exp(-x));
 }
 
+double ref_glu(const ingot_glu_params *p, double g, double y) {
+    const double limit = (double)p->limit;
+    switch (p->kind) {
+    case INGOT_GLU_REGLU:
+        return g > 0.0 ? g * y : 0.0;
+    case INGOT_GLU_GEGLU: /* 1 + tanh v by its tail, which does not cancel */
+        return g / (1.0 + exp(-2.0 * sqrt(2.0 / acos(-1.0)) * (g + 0.044715 * g * g * g))) * y;
+    case INGOT_GLU_SWIGLU:
+        return silu(g) * y;
+    case INGOT_GLU_SWIGLU_OAI:
+        g = fmin(g, limit);
+        return g / (1.0 + exp((double)p->alpha * -g)) * (fmax(-limit, fmin(y, limit)) + 1.0);
+    case INGOT_GLU_GEGLU_ERF:
+        return 0.5 * g * erfc(-g * sqrt(0.5)) * y;
+    default:
+        return g / (1.0 + exp(-1.702 * g)) * y;
+    }
+}
+
+double ref_unary(ingot_op op, double x) {
+    const ingot_glu_kind kind = op == INGOT_OP_SILU       ? INGOT_GLU_SWIGLU
+                                : op == INGOT_OP_RELU     ? INGOT_GLU_REGLU
+                                : op == INGOT_OP_GELU     ? INGOT_GLU_GEGLU
+                                : op == INGOT_OP_GELU_ERF ? INGOT_GLU_GEGLU_ERF
+                                                          : INGOT_GLU_GEGLU_QUICK;
+    return ref_glu(&(ingot_glu_params){.kind = kind}, x, 1.0);
+}
+
 static void glu(const struct op_case *c, double *out) {
     struct values gate = values_of(c->src[0]), up = c->src[1] ? values_of(c->src[1]) : gate;
     const int64_t *ne = c->dst->t.ne;
     FOR_ROWS(ne)
     for (int64_t i = 0; i < ne[0]; i++)
-        *out++ = silu(get(gate, i, i1, i2, i3)) * get(up, c->src[1] ? i : i + ne[0], i1, i2, i3);
+        *out++ = ref_glu(&c->node.params.glu, get(gate, i, i1, i2, i3), get(up, c->src[1] ? i : i + ne[0], i1, i2, i3));
 }
 
 static void soft_max(const struct op_case *c, double *out) {
@@ -145,6 +174,20 @@ static void mul_mat(const struct op_case *c, double *out) {
             const double *row = a.v + at(a.ne, 0, i, a2, a3);
             double sum = 0.0;
             for (int64_t k = 0; k < a.ne[0]; k++) sum += row[k] * column[k];
+            *out++ = sum;
+        }
+    }
+}
+
+static void mul_mat_id(const struct op_case *c, double *out) {
+    struct values a = values_of(c->src[0]), b = values_of(c->src[1]), ids = values_of(c->src[2]);
+    const int64_t *ne = c->dst->t.ne;
+    FOR_ROWS(ne) { /* i1 the expert's place, i2 the token; i3 is 0 */
+        const int64_t id = (int64_t)get(ids, i1, i2, i3, 0);
+        for (int64_t i = 0; i < ne[0]; i++) {
+            double sum = id >= 0 && id < a.ne[2] ? 0.0 : NAN;
+            for (int64_t k = 0; k < a.ne[0] && !isnan(sum); k++)
+                sum += get(a, k, i, id, 0) * get(b, k, i1 % b.ne[1], i2, 0);
             *out++ = sum;
         }
     }
@@ -206,10 +249,14 @@ double *case_reference(const struct op_case *c) {
         rope(c, out);
         break;
     case INGOT_OP_SILU:
+    case INGOT_OP_RELU:
+    case INGOT_OP_GELU:
+    case INGOT_OP_GELU_ERF:
+    case INGOT_OP_GELU_QUICK:
         x = tensor_values(c->src[0]);
-        for (int64_t i = 0; i < count; i++) out[i] = silu(x[i]);
+        for (int64_t i = 0; i < count; i++) out[i] = ref_unary(c->op, x[i]);
         break;
-    case INGOT_OP_SWIGLU:
+    case INGOT_OP_GLU:
         glu(c, out);
         break;
     case INGOT_OP_SOFT_MAX:
@@ -217,6 +264,9 @@ double *case_reference(const struct op_case *c) {
         break;
     case INGOT_OP_MUL_MAT:
         mul_mat(c, out);
+        break;
+    case INGOT_OP_MUL_MAT_ID:
+        mul_mat_id(c, out);
         break;
     case INGOT_OP_ATTENTION:
         attention(c, out);
@@ -249,20 +299,25 @@ const char *case_text(const struct op_case *c) {
 double case_cancellation(const struct op_case *c, const double *ref) {
     double natural = 0.0, power = 0.0;
     struct values a = values_of(c->src[0]), b = values_of(c->src[1]);
+    const bool chosen = c->op == INGOT_OP_MUL_MAT_ID;
     const int64_t *ne = c->dst->t.ne;
-    for (int64_t i = 0; i < ingot_tensor_elements(&c->dst->t); i++) power += ref[i] * ref[i];
-    FOR_ROWS(ne)
-    for (int64_t i = 0; i < ne[0]; i++)
-        for (int64_t k = 0; k < a.ne[0]; k++) {
-            double term = get(a, k, i, i2 / (ne[2] / a.ne[2]), i3 / (ne[3] / a.ne[3])) * get(b, k, i1, i2, i3);
-            natural += term * term;
-        }
+    for (int64_t i = 0; i < ingot_tensor_elements(&c->dst->t); i++) power += isnan(ref[i]) ? 0.0 : ref[i] * ref[i];
+    FOR_ROWS(ne) {
+        const int64_t a2 = chosen ? (int64_t)tensor_get(c->src[2], i1, i2, 0, 0) : i2 / (ne[2] / a.ne[2]);
+        const int64_t a3 = chosen ? 0 : i3 / (ne[3] / a.ne[3]), b1 = chosen ? i1 % b.ne[1] : i1;
+        if (a2 < 0 || a2 >= a.ne[2]) continue;
+        for (int64_t i = 0; i < ne[0]; i++)
+            for (int64_t k = 0; k < a.ne[0]; k++) {
+                double term = get(a, k, i, a2, a3) * get(b, k, b1, i2, i3);
+                natural += term * term;
+            }
+    }
     return power > 0.0 && natural > power ? natural / power : 1.0;
 }
 
 void case_check(const struct op_case *c, double nmse) {
     const double *ref = case_reference(c);
-    if (c->op == INGOT_OP_MUL_MAT) nmse *= case_cancellation(c, ref);
+    if (c->op == INGOT_OP_MUL_MAT || c->op == INGOT_OP_MUL_MAT_ID) nmse *= case_cancellation(c, ref);
     const char *text = case_text(c);
     for (int i = 0; i < INGOT_MAX_SRC; i++)
         if (c->src[i]) tensor_upload(c->src[i]);

@@ -20,7 +20,12 @@ ingot_node case_node(const struct op_case *c);
 /* The result from the host images, contiguous in ne order.  Lives until the test ends. */
 double *case_reference(const struct op_case *c);
 
-/* MUL_MAT: how much smaller the result's power is than that of its terms, at least 1.  Rounding errs in proportion
+/* act(g) * y. */
+double ref_glu(const ingot_glu_params *params, double g, double y);
+/* SILU, RELU, the GELUs. */
+double ref_unary(ingot_op op, double x);
+
+/* MUL_MAT, MUL_MAT_ID: how much smaller the result's power is than that of its terms, at least 1.  Rounding errs in proportion
  * to the terms; where few sums happen to come out near 0, NMSE would blame the kernel for it. */
 double case_cancellation(const struct op_case *c, const double *ref);
 

@@ -77,7 +77,7 @@ static void make(struct call *c, ingot_op op) {
             put(c, DST, F32, 256, 4, 3, 2);
         c->node.params.rope = (ingot_rope_params){INGOT_ROPE_NEOX, 256, 4096, 10000.0f, 0.5f, 1.0f, 1.0f, 32.0f, 1.0f};
         break;
-    case INGOT_OP_SWIGLU:
+    case INGOT_OP_GLU:
         put(c, 0, F32, 256, 4, 2, 2), put(c, 1, F32, 256, 4, 2, 2), put(c, DST, F32, 256, 4, 2, 2);
         break;
     case INGOT_OP_SOFT_MAX:
@@ -86,6 +86,10 @@ static void make(struct call *c, ingot_op op) {
         break;
     case INGOT_OP_MUL_MAT:
         put(c, 0, F16, 256, 5, 2, 2), put(c, 1, F32, 256, 3, 4, 2), put(c, DST, F32, 5, 3, 4, 2);
+        break;
+    case INGOT_OP_MUL_MAT_ID:
+        put(c, 0, F16, 256, 5, 3, 1), put(c, 1, F32, 256, 2, 3, 1), put(c, 2, I32, 4, 3, 1, 1),
+            put(c, DST, F32, 5, 4, 3, 1);
         break;
     case INGOT_OP_ATTENTION:
         put(c, 0, F32, 256, 3, 4, 2), put(c, 1, F16, 256, 7, 2, 2), put(c, 2, F16, 256, 7, 2, 2),
@@ -141,7 +145,7 @@ static void good_calls(void **state) {
     (void)state;
     struct call c;
     for (ingot_op op = INGOT_OP_GET_ROWS; op < INGOT_OP_COUNT; op++) make(&c, op), accept(&c, "its good call");
-    make(&c, INGOT_OP_SWIGLU), c.node.src[1] = NULL, c.node.dst.ne[0] = 128, accept(&c, "halves");
+    make(&c, INGOT_OP_GLU), c.node.src[1] = NULL, c.node.dst.ne[0] = 128, accept(&c, "halves");
     make(&c, INGOT_OP_ROPE), c.node.src[2] = NULL, accept(&c, "no factors");
     make(&c, INGOT_OP_SOFT_MAX), c.node.src[1] = NULL, accept(&c, "no mask");
     make(&c, INGOT_OP_ATTENTION), c.node.src[3] = NULL, accept(&c, "no length");
@@ -219,7 +223,7 @@ static void bad_pointers(void **state) {
         for (int i = 0; i < 4; i++) {
             make(&c, op);
             if (has(&c, i)) {
-                const bool optional = (op == INGOT_OP_ROPE && i == 2) || (op == INGOT_OP_SWIGLU && i == 1) ||
+                const bool optional = (op == INGOT_OP_ROPE && i == 2) || (op == INGOT_OP_GLU && i == 1) ||
                                       (op == INGOT_OP_SOFT_MAX && i == 1) || (op == INGOT_OP_ATTENTION && i == 3);
                 if (!optional) c.node.src[i] = NULL, refuse(&c, "no src[%d]", i, 0);
             } else {
@@ -256,6 +260,7 @@ static bool is_free(ingot_op op, int i, int d) {
     if (op == INGOT_OP_GET_ROWS) return i == 0 && d == 1;
     if (op == INGOT_OP_SET_ROWS) return i == DST && d == 1;
     if (op == INGOT_OP_SOFT_MAX) return i == 1 && d == 1;
+    if (op == INGOT_OP_MUL_MAT_ID) return i == 0 && d == 2;
     return false;
 }
 
@@ -272,12 +277,13 @@ static void shapes_that_do_not_match(void **state) {
                 if (is_free(op, i, d)) accept(&c, "a larger free dimension");
                 else refuse(&c, "tensor %d, ne[%d] one more", i, d);
             }
-    make(&c, INGOT_OP_SWIGLU), c.node.src[1] = NULL, refuse(&c, "halves and a dst of full width", 0, 0);
-    make(&c, INGOT_OP_SWIGLU), c.node.src[1] = NULL, c.t[0].ne[0] = 255, c.node.dst.ne[0] = 127,
-                               refuse(&c, "odd halves", 0, 0);
+    make(&c, INGOT_OP_GLU), c.node.src[1] = NULL, refuse(&c, "halves and a dst of full width", 0, 0);
+    make(&c, INGOT_OP_GLU), c.node.src[1] = NULL, c.t[0].ne[0] = 255, c.node.dst.ne[0] = 127,
+                            refuse(&c, "odd halves", 0, 0);
     make(&c, INGOT_OP_CPY), put(&c, DST, F32, 512, 2, 2, 2), accept(&c, "another shape");
     make(&c, INGOT_OP_CPY), put(&c, 0, INGOT_TYPE_Q8_0, 256, 4, 2, 2), put(&c, DST, F32, 512, 2, 2, 2);
-    refuse(&c, "another shape from q8_0", 0, 0);
+    accept(&c, "another shape from q8_0");
+    c.node.dst.ne[0] = 544, pack(&c.node.dst), refuse(&c, "more elements than q8_0 has", 0, 0);
     make(&c, INGOT_OP_SOFT_MAX), c.t[1].ne[1] = 3, refuse(&c, "a mask of too few rows", 0, 0);
     make(&c, INGOT_OP_ADD), c.t[1].ne[1] = 0, refuse(&c, "an empty src[1]", 0, 0);
     make(&c, INGOT_OP_ATTENTION), c.t[3].ne[0] = 1, accept(&c, "one length for all");
@@ -353,14 +359,21 @@ static void types_that_do_not_fit(void **state) {
     struct call c;
     make(&c, INGOT_OP_GET_ROWS), c.t[1].type = INGOT_TYPE_I64, pack(&c.t[1]), refuse(&c, "i64 ids", 0, 0);
     make(&c, INGOT_OP_GET_ROWS), c.node.dst.type = F16, pack(&c.node.dst), refuse(&c, "f16 dst", 0, 0);
-    make(&c, INGOT_OP_SET_ROWS), c.t[0].type = F16, pack(&c.t[0]), refuse(&c, "f16 rows", 0, 0);
+    make(&c, INGOT_OP_GET_ROWS), c.t[0].type = I32, refuse(&c, "f32 from an i32 table", 0, 0);
+    make(&c, INGOT_OP_GET_ROWS), c.node.dst.type = I32, refuse(&c, "i32 from an f32 table", 0, 0);
+    make(&c, INGOT_OP_SET_ROWS), c.t[0].type = I32, refuse(&c, "i32 rows", 0, 0);
+    make(&c, INGOT_OP_SET_ROWS), c.t[0].type = F16, pack(&c.t[0]), accept(&c, "f16 rows");
+    make(&c, INGOT_OP_SET_ROWS), c.t[0].type = c.node.dst.type = INGOT_TYPE_Q8_0, pack(&c.t[0]), pack(&c.node.dst);
+    refuse(&c, "q8_0 rows into q8_0", 0, 0);
     make(&c, INGOT_OP_CPY), c.node.dst.type = I32, refuse(&c, "i32 dst", 0, 0);
+    make(&c, INGOT_OP_CPY), c.t[0].type = INGOT_TYPE_Q8_0, c.node.dst.type = INGOT_TYPE_Q4_0, pack(&c.t[0]),
+                            pack(&c.node.dst), refuse(&c, "q8_0 into q4_0", 0, 0);
     make(&c, INGOT_OP_ADD), c.t[1].type = F16, pack(&c.t[1]), refuse(&c, "f32 + f16", 0, 0);
     make(&c, INGOT_OP_MUL), c.node.dst.type = F16, pack(&c.node.dst), refuse(&c, "f16 dst of f32", 0, 0);
     make(&c, INGOT_OP_RMS_NORM), c.t[0].type = F16, pack(&c.t[0]), refuse(&c, "f16", 0, 0);
     make(&c, INGOT_OP_ROPE), c.t[2].type = F16, pack(&c.t[2]), refuse(&c, "f16 factors", 0, 0);
     make(&c, INGOT_OP_SILU), c.node.dst.type = F16, pack(&c.node.dst), refuse(&c, "f16 dst of f32", 0, 0);
-    make(&c, INGOT_OP_SWIGLU), c.t[1].type = F16, pack(&c.t[1]), refuse(&c, "f16 up", 0, 0);
+    make(&c, INGOT_OP_GLU), c.t[1].type = F16, pack(&c.t[1]), refuse(&c, "f16 up", 0, 0);
     make(&c, INGOT_OP_SOFT_MAX), c.t[1].type = INGOT_TYPE_BF16, refuse(&c, "bf16 mask", 0, 0);
     make(&c, INGOT_OP_MUL_MAT), c.t[1].type = INGOT_TYPE_Q8_0, pack(&c.t[1]), refuse(&c, "q8_0 B", 0, 0);
     make(&c, INGOT_OP_ATTENTION), c.t[2].type = F32, pack(&c.t[2]), refuse(&c, "f32 V", 0, 0);
@@ -402,6 +415,19 @@ static void bad_params(void **state) {
     make(&c, INGOT_OP_ROPE), c.node.params.rope.n_ctx_orig = 0, refuse(&c, "no n_ctx_orig", 0, 0);
     c.node.params.rope.ext_factor = 0.0f, accept(&c, "no YaRN and no n_ctx_orig");
     make(&c, INGOT_OP_MUL_MAT), c.node.params.mul_mat.prec = (ingot_prec)2, refuse(&c, "prec", 0, 0);
+    make(&c, INGOT_OP_MUL_MAT_ID), c.node.params.mul_mat.prec = (ingot_prec)2, refuse(&c, "prec", 0, 0);
+    for (int kind = -1; kind <= 6; kind += 7)
+        make(&c, INGOT_OP_GLU), c.node.params.glu.kind = (ingot_glu_kind)kind, refuse(&c, "kind %d", kind, 0);
+    const ingot_glu_params bad[] = {{INGOT_GLU_SWIGLU_OAI, INFINITY, 1.0f},
+                                    {INGOT_GLU_SWIGLU_OAI, NAN, 1.0f},
+                                    {INGOT_GLU_SWIGLU_OAI, 1.0f, -1.0f},
+                                    {INGOT_GLU_SWIGLU_OAI, 1.0f, NAN}};
+    for (int i = 0; i < COUNT(bad); i++)
+        make(&c, INGOT_OP_GLU), c.node.params.glu = bad[i], refuse(&c, "clamp %d", i, 0);
+    make(&c, INGOT_OP_GLU), c.node.params.glu = (ingot_glu_params){INGOT_GLU_SWIGLU_OAI, 1.0f, INFINITY};
+    accept(&c, "no limit");
+    make(&c, INGOT_OP_GLU), c.node.params.glu = (ingot_glu_params){INGOT_GLU_SWIGLU, NAN, NAN};
+    accept(&c, "a clamp that is not used");
 }
 
 /* ---- memory */
@@ -411,9 +437,11 @@ static void overlaps(void **state) {
     struct call c;
     for (ingot_op op = INGOT_OP_GET_ROWS; op < INGOT_OP_COUNT; op++)
         for (int i = 0; i < 4; i++) {
-            const bool in_place = (i == 0 && (op == INGOT_OP_ADD || op == INGOT_OP_MUL || op == INGOT_OP_RMS_NORM ||
-                                              op == INGOT_OP_ROPE || op == INGOT_OP_SILU || op == INGOT_OP_SOFT_MAX)) ||
-                                  (i < 2 && op == INGOT_OP_SWIGLU);
+            const bool in_place =
+                (i == 0 &&
+                 (op == INGOT_OP_ADD || op == INGOT_OP_MUL || op == INGOT_OP_RMS_NORM || op == INGOT_OP_ROPE ||
+                  (op >= INGOT_OP_SILU && op <= INGOT_OP_GELU_QUICK) || op == INGOT_OP_SOFT_MAX)) ||
+                (i < 2 && op == INGOT_OP_GLU);
             make(&c, op);
             if (!has(&c, i)) continue;
             c.node.dst.data = c.t[i].data;
@@ -429,7 +457,7 @@ static void overlaps(void **state) {
     /* on the same memory with other strides or another type it is no longer in place */
     make(&c, INGOT_OP_SILU), c.node.dst.data = c.t[0].data, c.node.dst.nb[3] += 256;
     refuse_as(&c, INGOT_ERR_INVALID, true, "dst on a source with other strides");
-    make(&c, INGOT_OP_SWIGLU), c.node.src[1] = NULL, put(&c, DST, F32, 128, 4, 2, 2), c.node.dst.data = c.t[0].data;
+    make(&c, INGOT_OP_GLU), c.node.src[1] = NULL, put(&c, DST, F32, 128, 4, 2, 2), c.node.dst.data = c.t[0].data;
     refuse_as(&c, INGOT_ERR_INVALID, true, "dst on the gate half");
     /* views that interleave share no byte */
     make(&c, INGOT_OP_CPY), put(&c, 0, F32, 64, 4, 1, 1), put(&c, DST, F32, 64, 4, 1, 1);
@@ -445,8 +473,9 @@ static void nothing_to_do(void **state) {
     for (ingot_op op = INGOT_OP_GET_ROWS; op < INGOT_OP_COUNT; op++) {
         make(&c, op);
         for (int i = 0; i <= DST; i++) {
-            const int d = op == INGOT_OP_GET_ROWS && i == 1 ? 2 : 3;
-            if (!has(&c, i) || (op == INGOT_OP_SET_ROWS && i == 1) || (op == INGOT_OP_ROPE && i != 0 && i != DST))
+            const int d = op == INGOT_OP_GET_ROWS && i == 1 ? 2 : op == INGOT_OP_MUL_MAT_ID ? (i == 2 ? 1 : 2) : 3;
+            if (!has(&c, i) || (op == INGOT_OP_SET_ROWS && i == 1) || (op == INGOT_OP_ROPE && i != 0 && i != DST) ||
+                (op == INGOT_OP_MUL_MAT_ID && i == 0))
                 continue;
             tensor(&c, i)->ne[op == INGOT_OP_ATTENTION && i == 3 ? 0 : d] = 0;
             tensor(&c, i)->data = NULL;

@@ -321,7 +321,7 @@ static void check_dequant(ingot_context *ctx) {
     OK(ingot_buffer_set(xb, 0, block, sizeof block));
     struct ingot_dequant_args args = {{x.data, {32, 1, 1, 1}, {18, 18, 18, 18}},
                                       {y.data, {32, 1, 1, 1}, {4, 128, 128, 128}}};
-    OK(ingot_launch(ctx, kernel, 1, &args));
+    OK(ingot_launch(ctx, kernel, (struct ingot_grid){.blocks = 1}, &args));
     OK(ingot_buffer_get(yb, 0, out, sizeof out));
     for (int i = 0; i < 16; i++) {
         assert_true(out[i] == (float)(i - 8));
@@ -339,17 +339,17 @@ static void launches_run_and_fail_with_a_text(void **state) {
     OK(ingot_context_create(NULL, &ctx));
     struct ingot_kernel kernel = *ingot_find_exact(ctx->table, INGOT_FAMILY_DEQUANT, INGOT_TYPE_Q4_0, INGOT_TYPE_F32);
     struct ingot_dequant_args args = {0};
-    FAILS(ingot_launch(ctx, &kernel, 0, &args), INGOT_ERR_INVALID);
-    FAILS(ingot_launch(ctx, &kernel, -5, &args), INGOT_ERR_INVALID);
-    FAILS(ingot_launch(ctx, &kernel, (int64_t)INT_MAX + 1, &args), INGOT_ERR_UNSUPPORTED);
+    FAILS(ingot_launch(ctx, &kernel, (struct ingot_grid){.blocks = 0}, &args), INGOT_ERR_INVALID);
+    FAILS(ingot_launch(ctx, &kernel, (struct ingot_grid){.blocks = -5}, &args), INGOT_ERR_INVALID);
+    FAILS(ingot_launch(ctx, &kernel, (struct ingot_grid){.blocks = (int64_t)INT_MAX + 1}, &args), INGOT_ERR_UNSUPPORTED);
     assert_non_null(strstr(ingot_error(ctx), kernel.symbol));
     kernel.threads = 4096; /* no block is that large */
-    FAILS(ingot_launch(ctx, &kernel, 7, &args), INGOT_ERR_CUDA);
+    FAILS(ingot_launch(ctx, &kernel, (struct ingot_grid){.blocks = 7}, &args), INGOT_ERR_CUDA);
     assert_non_null(strstr(ingot_error(ctx), kernel.symbol));
     assert_non_null(strstr(ingot_error(ctx), "grid 7, block 4096"));
     kernel.threads = 32;
     kernel.smem = 1 << 30; /* nor has one so much shared memory */
-    FAILS(ingot_launch(ctx, &kernel, 7, &args), INGOT_ERR_CUDA);
+    FAILS(ingot_launch(ctx, &kernel, (struct ingot_grid){.blocks = 7}, &args), INGOT_ERR_CUDA);
     assert_int_equal(cudaGetLastError(), cudaSuccess);
     ctx->log = collect;
     ctx->log_user = lines;

@@ -39,7 +39,7 @@ static ingot_status count_push(struct ingot_emitter *em, const struct ingot_comm
         c->gemms++;
     } else {
         c->launches++;
-        c->grid = command->grid;
+        c->grid = command->grid.blocks;
         c->symbol = command->kernel->symbol;
     }
     return em->dry ? INGOT_OK : ingot_run_command(em->ctx, command);
@@ -110,8 +110,8 @@ static void results_rounded_on_the_way(void **state) {
                       *mul = random_new(F32, k, 1, 1, 1);
         struct tensor *halves = random_new(F32, 2 * k, 3, 1, 1);
         struct ingot_call norm = {.op = INGOT_OP_RMS_NORM, .src = {&x->t}},
-                          glu = {.op = INGOT_OP_SWIGLU, .src = {&x->t, &up->t}};
-        struct ingot_call split = {.op = INGOT_OP_SWIGLU, .src = {&halves->t}};
+                          glu = {.op = INGOT_OP_GLU, .src = {&x->t, &up->t}};
+        struct ingot_call split = {.op = INGOT_OP_GLU, .src = {&halves->t}};
         check_q8_out(norm, k, 5, 2, 3);
         norm.mul = &mul->t;
         check_q8_out(norm, k, 5, 2, 3);
@@ -166,13 +166,12 @@ static void products_with_sums(void **state) {
             struct tensor *q8 = q8_new(b);
             ingot_tensor no_floats = b->t;
             struct ingot_call call = {.op = INGOT_OP_MUL_MAT, .dst = &y->t, .src = {&a->t, &b->t}};
-            assert_true(ingot_mul_mat_takes_add(check_context(), &call));
+            assert_true(ingot_mul_mat_takes_add(check_context(), &call, &add->t));
             emit(&call, false);
             tensor_download(y);
             double *ref = tensor_values(y), *more = tensor_values(add);
             for (int64_t i = 0; i < 19 * n * 2; i++) ref[i] = (double)((float)ref[i] + (float)more[i]);
-            call.add = &add->t;
-            assert_true(ingot_mul_mat_takes_add(check_context(), &call));
+            call.add[0] = &add->t;
             call.dst = &z->t;
             emit(&call, false);
             check_result(z, ref, 0.0, "product and sum");

@@ -23,7 +23,7 @@ struct play {
     struct val leaves[16]; /* with the data they start with */
     unsigned char *start[16];
     int leaf_count;
-    struct val row, wq, wq2, wf, wh, cache, ids, pos, len;
+    struct val row, wq, wq2, wf, wh, experts, cache, ids, pos, len;
 };
 
 static struct val leaf(struct play *p, ingot_tensor t, bool weight) {
@@ -63,11 +63,13 @@ static void keep(struct play *p, struct val v) {
 
 /* ---- nodes */
 
+static const ingot_glu_params swiglu = {.kind = INGOT_GLU_SWIGLU};
+
 static struct val two(struct play *p, ingot_op op, struct val a, struct val b) {
     ingot_tensor *g = op == INGOT_OP_ADD   ? ingot_add(p->g, a.g, b.g)
                       : op == INGOT_OP_MUL ? ingot_mul(p->g, a.g, b.g)
-                                           : ingot_swiglu(p->g, a.g, b.g);
-    return made(p, g, (ingot_node){.op = op, .src = {&a.e, &b.e}});
+                                           : ingot_glu(p->g, a.g, b.g, &swiglu);
+    return made(p, g, (ingot_node){.op = op, .src = {&a.e, &b.e}, .params.glu = swiglu});
 }
 
 static struct val norm(struct play *p, struct val a) {
@@ -136,7 +138,16 @@ static struct val transposed(struct play *p, struct val a) {
 
 static struct val narrow(struct play *p, struct val a) {
     struct val wide = product(p, p->wq2, a);
-    return made(p, ingot_swiglu(p->g, wide.g, NULL), (ingot_node){.op = INGOT_OP_SWIGLU, .src = {&wide.e}});
+    return made(p, ingot_glu(p->g, wide.g, NULL, &swiglu),
+                (ingot_node){.op = INGOT_OP_GLU, .src = {&wide.e}, .params.glu = swiglu});
+}
+
+/* A product by the experts that `ids` chooses: there are as many as rows of the cache. */
+static struct val by_ids(struct play *p, struct val a) {
+    struct val x = viewed(a, ingot_reshape(p->g, a.g, 3, (int64_t[]){WIDTH, 1, p->n}), 0);
+    struct val ids = viewed(p->ids, ingot_reshape(p->g, p->ids.g, 2, (int64_t[]){1, p->n}), 0);
+    return made(p, ingot_mul_mat_id(p->g, p->experts.g, x.g, ids.g, INGOT_PREC_DEFAULT),
+                (ingot_node){.op = INGOT_OP_MUL_MAT_ID, .src = {&p->experts.e, &x.e, &ids.e}});
 }
 
 static void simple_node(struct play *p) {
@@ -146,7 +157,7 @@ static void simple_node(struct play *p) {
         keep(p, two(p, INGOT_OP_ADD, a, b));
         break;
     case 1:
-        keep(p, two(p, INGOT_OP_SWIGLU, a, b));
+        keep(p, two(p, INGOT_OP_GLU, a, b));
         break;
     case 2:
         keep(p, made(p, ingot_silu(p->g, a.g), (ingot_node){.op = INGOT_OP_SILU, .src = {&a.e}}));
@@ -176,9 +187,32 @@ static void simple_node(struct play *p) {
     }
 }
 
+/* Two products and a GLU of them: of the same activations as a rule, with biases or not, and things in between. */
+static void gated_nodes(struct play *p) {
+    struct val a = any(p), b = rig_below(p->r, 8) ? a : any(p), c[2];
+    const bool chosen = rig_below(p->r, 3) == 0;
+    const struct val weights[] = {p->wq, p->wf, p->wh};
+    const int w = rig_below(p->r, 3);
+    for (int i = 0; i < 2; i++) {
+        if (i && rig_below(p->r, 4) == 0) simple_node(p);
+        if (i && rig_below(p->r, 6) == 0) overwrite(p, column(p, a, 0), p->row);
+        c[i] = chosen ? by_ids(p, i ? b : a) : product(p, rig_below(p->r, 12) ? weights[w] : p->wh, i ? b : a);
+        if (rig_below(p->r, 3) == 0) c[i] = two(p, INGOT_OP_ADD, c[i], rig_below(p->r, 2) || chosen ? p->row : any(p));
+        if (!chosen && rig_below(p->r, 8) == 0) keep(p, c[i]);
+    }
+    if (rig_below(p->r, 6) == 0) overwrite(p, p->row, column(p, a, 0));
+    if (!chosen && rig_below(p->r, 12) == 0) overwrite(p, p->row, column(p, c[0], 0));
+    struct val y = two(p, INGOT_OP_GLU, c[0], c[1]);
+    keep(p, chosen ? flat(p, y) : y);
+}
+
 /* What fusion looks for, with something in between now and then. */
 static void fusible_nodes(struct play *p) {
     struct val a = any(p), b = any(p), c;
+    if (rig_below(p->r, 5) == 0) {
+        gated_nodes(p);
+        return;
+    }
     switch (rig_below(p->r, 5)) {
     case 0:
         c = norm(p, a);
@@ -193,7 +227,7 @@ static void fusible_nodes(struct play *p) {
         c = narrow(p, a);
         break;
     default:
-        c = two(p, INGOT_OP_SWIGLU, a, b);
+        c = two(p, INGOT_OP_GLU, a, b);
         break;
     }
     if (rig_below(p->r, 5) == 0) keep(p, c);
@@ -236,6 +270,8 @@ static void start(struct play *p, struct rig *r) {
     p->wq2 = leaf(p, rig_tensor(r, INGOT_TYPE_Q4_0, WIDTH, 2 * WIDTH, 1, 1), true);
     p->wf = leaf(p, rig_tensor(r, INGOT_TYPE_F32, WIDTH, WIDTH, 1, 1), true);
     p->wh = leaf(p, rig_tensor(r, INGOT_TYPE_F16, WIDTH, WIDTH, 1, 1), true);
+    const ingot_type of_experts = rig_below(r, 2) ? INGOT_TYPE_Q4_0 : INGOT_TYPE_F16;
+    p->experts = leaf(p, rig_tensor(r, of_experts, WIDTH, WIDTH, CACHE_ROWS, 1), true);
     p->ids = leaf(p, rig_i32(r, p->n, ids), false);
     p->pos = leaf(p, rig_i32(r, p->n, pos), false);
     p->len = leaf(p, rig_i32(r, 1, &len), false);

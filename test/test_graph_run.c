@@ -19,8 +19,9 @@ static ingot_tensor direct_product(struct rig *r, const ingot_tensor *w, const i
 }
 
 static ingot_tensor direct_two(struct rig *r, ingot_op op, const ingot_tensor *a, const ingot_tensor *b) {
-    return step_to(r, (ingot_node){.op = op, .src = {a, b}, .params.rms_norm = {1e-5f}}, INGOT_TYPE_F32,
-                   op == INGOT_OP_SWIGLU ? a->ne[0] / 2 : a->ne[0], a->ne[1], 1);
+    ingot_node node = {.op = op, .src = {a, b}, .params.rms_norm = {1e-5f}};
+    if (op == INGOT_OP_GLU) node.params.glu = swiglu;
+    return step_to(r, node, INGOT_TYPE_F32, op == INGOT_OP_GLU ? a->ne[0] / 2 : a->ne[0], a->ne[1], 1);
 }
 
 /* What layer_build describes, by direct calls; updates the same cache. */
@@ -45,7 +46,7 @@ static ingot_tensor layer_direct(struct rig *r, const struct layer *l) {
     ingot_tensor x = direct_two(r, INGOT_OP_ADD, &l->x, &a);
     h = direct_two(r, INGOT_OP_RMS_NORM, &x, NULL);
     h = direct_product(r, &l->up, &h);
-    h = direct_two(r, INGOT_OP_SWIGLU, &h, NULL);
+    h = direct_two(r, INGOT_OP_GLU, &h, NULL);
     h = direct_product(r, &l->down, &h);
     return direct_two(r, INGOT_OP_ADD, &h, &x);
 }
@@ -166,12 +167,12 @@ static void graph_residual_in_place(void **state) {
     }
     /* the op itself, as a later fusion may call it: dst is the residual */
     ingot_tensor product = direct_product(r, &w, &x), expected = direct_two(r, INGOT_OP_ADD, &product, &sum);
-    struct ingot_call call = {.op = INGOT_OP_MUL_MAT, .dst = &sum, .src = {&w, &x}, .add = &sum};
-    assert_true(ingot_mul_mat_takes_add(r->ctx, &call));
+    struct ingot_call call = {.op = INGOT_OP_MUL_MAT, .dst = &sum, .src = {&w, &x}, .add = {&sum}};
+    assert_true(ingot_mul_mat_takes_add(r->ctx, &call, &sum));
     ingot_graph_destroy(g);
     RIG_OK(r, ingot_graph_create(r->ctx, &g));
     ingot_tensor *d = ingot_leaf(g, &sum);
-    call.dst = call.add = d;
+    call.dst = call.add[0] = d;
     call.src[0] = ingot_weight(g, &w);
     call.src[1] = ingot_leaf(g, &x);
     g->nodes = ingot_grow(r->ctx, NULL, &g->node_capacity, 0, sizeof call);

@@ -9,6 +9,7 @@
 
 #include "../src/ops/ops.h"
 #include "ref.h"
+#include "rounded.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -25,6 +26,13 @@ struct only {
 };
 static struct only only;
 
+/* A row of a family that products might take in place of this row's. */
+static bool rival(const struct ingot_kernel *row, const struct ingot_kernel *other) {
+    const bool streams = other->family == INGOT_FAMILY_MMVQ_RING || other->family == INGOT_FAMILY_MMVQ_MMA;
+    return streams && (row->family == INGOT_FAMILY_MMVQ || row->family == INGOT_FAMILY_MMVQ_RING ||
+                       row->family == INGOT_FAMILY_MMVQ_MMA);
+}
+
 /* False if the device has no code for the row. */
 static bool only_begin(const struct ingot_kernel *row) {
     ingot_context *ctx = check_context();
@@ -38,7 +46,7 @@ static bool only_begin(const struct ingot_kernel *row) {
     if (!only.rows || !only.table) check_fail("out of host memory");
     only.rows[count++] = *row;
     for (int i = 0; i < ingot_kernel_count; i++)
-        if (ingot_kernels[i].family != row->family) only.rows[count++] = ingot_kernels[i];
+        if (ingot_kernels[i].family != row->family && !rival(row, &ingot_kernels[i])) only.rows[count++] = ingot_kernels[i];
     ingot_table_fill(only.table, only.rows, count, build.archs, build.ptx, chip);
     only.row = row;
     only.launches = 0;
@@ -78,7 +86,9 @@ static ingot_status launch_command(struct ingot_emitter *em, const struct ingot_
 
 /* Extras that fusion adds to an op. */
 struct extras {
-    struct tensor *mul, *add;
+    struct tensor *mul, *add, *up;
+    bool gated;
+    ingot_glu_params glu;
     struct ingot_arg_q8 q8_in, q8_out;
     bool no_dst;
 };
@@ -90,7 +100,10 @@ static void emit(const struct op_case *c, int op, const struct extras *extra) {
     struct ingot_call call = {.op = op,
                               .dst = e->no_dst ? NULL : &c->dst->t,
                               .mul = e->mul ? &e->mul->t : NULL,
-                              .add = e->add ? &e->add->t : NULL,
+                              .add = {e->add ? &e->add->t : NULL},
+                              .gated = e->gated,
+                              .up = e->up ? &e->up->t : NULL,
+                              .glu = e->glu,
                               .q8_in = e->q8_in,
                               .q8_out = e->q8_out,
                               .have_q8_in = e->q8_in.qs != NULL,
@@ -181,6 +194,40 @@ static void drive_copy(const struct ingot_kernel *row) {
     check_row(&c, EXACT);
 }
 
+/* A type whose units and layouts ask for pieces of just the row's width. */
+static void drive_move(const struct ingot_kernel *row) {
+    static const struct {
+        int piece;
+        ingot_type type;
+        int64_t units, gap; /* of a row, behind it */
+        size_t offset;      /* units */
+    } cases[] = {{16, INGOT_TYPE_F32, 64, 4, 0}, {16, INGOT_TYPE_Q4_0, 8, 0, 8}, {8, INGOT_TYPE_I64, 33, 1, 1},
+                 {8, INGOT_TYPE_Q4_0, 4, 8, 4},  {4, INGOT_TYPE_I32, 33, 0, 1},  {4, INGOT_TYPE_Q4_1, 5, 1, 1},
+                 {2, INGOT_TYPE_F16, 7, 1, 1},   {2, INGOT_TYPE_Q6_K, 3, 2, 1},  {1, INGOT_TYPE_I8, 5, 2, 3},
+                 {1, INGOT_TYPE_MXFP4, 3, 2, 1}};
+    int done = 0;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (int rows = 1; rows < 1200 && cases[i].piece == row->tile; rows = rows * 11 + 1, done++) {
+            const size_t size = ingot_type_size(cases[i].type);
+            const struct layout how = {{cases[i].gap, 0, 0, 0}, {0, 1, 2, 3}, cases[i].offset * size};
+            const int64_t k = cases[i].units * ingot_type_block(cases[i].type);
+            struct op_case c = {.op = INGOT_OP_CPY, .src = {tensor_new(cases[i].type, k, rows, 1, 1, &how)}};
+            c.dst = tensor_new(cases[i].type, k, rows, 1, 1, rows == 1 ? &how : NULL);
+            for (size_t b = 0; b < c.src[0]->bytes; b++) c.src[0]->host[b] = (unsigned char)check_random();
+            unsigned char *image = check_alloc(c.dst->bytes);
+            memcpy(image, c.dst->host, c.dst->bytes);
+            for (int64_t r = 0; r < rows; r++)
+                memcpy(image + (tensor_at(c.dst, 0, r, 0, 0) - c.dst->host), tensor_at(c.src[0], 0, r, 0, 0),
+                       (size_t)cases[i].units * size);
+            upload_all(&c);
+            emit(&c, INGOT_OP_CPY, NULL);
+            tensor_download(c.dst);
+            if (memcmp(c.dst->host, image, c.dst->bytes) != 0) check_fail("%s: wrong bytes", case_text(&c));
+            next_case();
+        }
+    if (done == 0) check_fail("%s: no case for pieces of %d bytes", row->symbol, row->tile);
+}
+
 static void drive_get_rows(const struct ingot_kernel *row) {
     const int64_t block = ingot_type_block((ingot_type)row->type);
     const int64_t k[] = {block, 3 * block, 577 / block * block, 4096 + block};
@@ -193,14 +240,42 @@ static void drive_get_rows(const struct ingot_kernel *row) {
             tensor_set(ids, 2, 1, 0, 0, -1), tensor_set(ids, 3, 0, 1, 0, 7); /* out of range: NaN */
             struct op_case c = {.op = INGOT_OP_GET_ROWS,
                                 .src = {filled((ingot_type)row->type, k[i], 7, 2, 2, how[l]), ids}};
-            c.dst = tensor_new(INGOT_TYPE_F32, k[i], 5, 2, 2, how[(l + 1) % 3]);
-            tensor_fill(c.dst, 1.0); /* so that NaN is written, not left */
+            c.dst = tensor_new(row->type == INGOT_TYPE_I32 ? INGOT_TYPE_I32 : INGOT_TYPE_F32, k[i], 5, 2, 2,
+                               how[(l + 1) % 3]);
+            tensor_fill(c.dst, 1.0); /* so that NaN (or -1) is written, not left */
             check_row(&c, EXACT);
             next_case();
         }
 }
 
+/* Rows rounded to a block format, by ids and (CPY) without. */
+static void drive_set_rows_blocks(const struct ingot_kernel *row) {
+    const int64_t blocks[] = {1, 2, 3, 19};
+    const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
+    for (size_t i = 0; i < COUNT(blocks); i++)
+        for (size_t l = 0; l < 8; l++) {
+            const int64_t k = 32 * blocks[i];
+            struct tensor *ids =
+                l % 2 ? NULL : tensor_new(l % 4 ? INGOT_TYPE_I64 : INGOT_TYPE_I32, 6, 2, 1, 1, how[l / 2]);
+            for (int64_t e = 0; ids && e < 12; e++)
+                tensor_set(ids, e % 6, e / 6, 0, 0, (double)(e % 5 ? (e * 3 + e / 6) % 11 : e - 11)); /* some: none */
+            struct op_case c = {.op = ids ? INGOT_OP_SET_ROWS : INGOT_OP_CPY,
+                                .src = {tensor_new((ingot_type)row->tile, k, 6, 4, 2, how[l / 2]), ids}};
+            c.dst = tensor_new((ingot_type)row->type, k, ids ? 11 : 6, 4, 2, how[(l / 2 + l) % 3]);
+            unsigned char *image = rounded_rows(c.src[0], ids, c.dst, false);
+            upload_all(&c);
+            emit(&c, (int)c.op, NULL);
+            rounded_check(c.dst, image, case_text(&c));
+            check_unchanged(c.src[0], case_text(&c));
+            next_case();
+        }
+}
+
 static void drive_set_rows(const struct ingot_kernel *row) {
+    if (check_is_block((ingot_type)row->type)) {
+        drive_set_rows_blocks(row);
+        return;
+    }
     const int64_t k[] = {1, 2, 3, 8, 33, 577};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
     for (size_t i = 0; i < COUNT(k); i++)
@@ -367,7 +442,7 @@ static void drive_binary(const struct ingot_kernel *row) {
             }
 }
 
-static void drive_silu(const struct ingot_kernel *row) {
+static void drive_unary(const struct ingot_kernel *row) {
     const int64_t n[] = {1, 7, 8, 33, 64, 1030};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
     for (size_t i = 0; i < COUNT(n); i++)
@@ -375,23 +450,25 @@ static void drive_silu(const struct ingot_kernel *row) {
             struct tensor *x = tensor_new((ingot_type)row->type, n[i], 5, 3, 2, how[l]);
             tensor_fill_random(x, -15.0, 15.0);
             tensor_set(x, 0, 0, 0, 0, -200.0), tensor_set(x, 0, 1, 0, 0, 200.0);
-            struct op_case c = {.op = INGOT_OP_SILU, .src = {x}};
+            struct op_case c = {.op = (ingot_op)(INGOT_OP_SILU + (i + l) % 5), .src = {x}};
             c.dst = i % 2 ? x : tensor_new((ingot_type)row->type, n[i], 5, 3, 2, how[(l + i) % 4]);
             check_row(&c, F32_SUMS);
             next_case();
         }
 }
 
-static void drive_swiglu(const struct ingot_kernel *row) {
+static void drive_glu(const struct ingot_kernel *row) {
+    int kind = 0;
     const int64_t n[] = {1, 7, 32, 33, 64, 1536};
     const struct layout *how[] = {&packed, &gapped, &swapped, &transposed};
     const ingot_type type = (ingot_type)row->type;
     for (size_t i = 0; i < COUNT(n); i++)
         for (size_t l = 0; l < 4; l++)
             for (int split = 0; split < 2; split++) {
-                struct op_case c = {.op = INGOT_OP_SWIGLU,
+                struct op_case c = {.op = INGOT_OP_GLU,
                                     .src = {filled(type, split ? 2 * n[i] : n[i], 3, 2, 2, how[l])}};
                 if (!split) c.src[1] = filled(type, n[i], 3, 2, 2, how[(l + 1) % 4]);
+                c.node.params.glu = (ingot_glu_params){(ingot_glu_kind)(kind++ % 6), 1.702f, 1.5f};
                 c.dst = tensor_new(type, n[i], 3, 2, 2, how[(l + i) % 4]);
                 check_row(&c, F32_SUMS);
                 if (type == INGOT_TYPE_F32 && n[i] % 32 == 0) {
@@ -546,6 +623,48 @@ static void mmvf_case(const struct ingot_kernel *row, const struct shape *s) {
     next_case();
 }
 
+/* Two matrices with a GLU, experts chosen by ids or not: bit for bit the GLU of what the row gives for each alone.  One id
+ * chooses nothing. */
+static void gated_case(const struct ingot_kernel *row, int64_t m, int64_t k, int64_t n, bool chosen, int kind) {
+    const ingot_type type = (ingot_type)row->type;
+    struct op_case c = {.op = chosen ? INGOT_OP_MUL_MAT_ID : INGOT_OP_MUL_MAT};
+    struct extras extra = {.gated = true, .glu = {(ingot_glu_kind)(kind % 6), 1.702f, 0.5f}};
+    struct tensor *sums[2];
+    c.src[0] = filled(type, k, m, chosen ? 3 : 1, 1, &packed);
+    extra.up = filled(type, k, m, chosen ? 3 : 1, 1, &packed);
+    c.src[1] = filled(INGOT_TYPE_F32, k, chosen ? 2 : n, chosen ? n : 1, 1, &packed);
+    if (chosen) {
+        c.src[2] = tensor_new(INGOT_TYPE_I32, 4, n, 1, 1, NULL);
+        tensor_fill_random(c.src[2], 0.0, 2.999);
+        tensor_set(c.src[2], 2, n - 1, 0, 0, 3.0);
+    }
+    struct tensor *dst = tensor_new(INGOT_TYPE_F32, m, chosen ? 4 : n, chosen ? n : 1, 1, &gapped);
+    tensor_upload(extra.up);
+    for (int i = 0; i < 2; i++) {
+        struct op_case alone = c;
+        if (i) alone.src[0] = extra.up;
+        alone.dst = tensor_like(dst, INGOT_TYPE_F32);
+        tensor_fill(alone.dst, 1.0);
+        upload_all(&alone);
+        emit(&alone, (int)c.op, NULL);
+        sums[i] = alone.dst;
+    }
+    ingot_node glu = {
+        .op = INGOT_OP_GLU, .dst = sums[0]->t, .src = {&sums[0]->t, &sums[1]->t}, .params.glu = extra.glu};
+    CHECK_OK(ingot_compute(check_context(), &glu));
+    tensor_download(sums[0]);
+    double *expected = tensor_values(sums[0]);
+    for (int64_t i = 0; chosen && i < m; i++) expected[((n - 1) * 4 + 2) * m + i] = NAN;
+    c.dst = dst;
+    tensor_fill(dst, 1.0);
+    upload_all(&c);
+    emit(&c, (int)c.op, &extra);
+    check_result(dst, expected, EXACT, case_text(&c));
+    check_unchanged(c.src[0], case_text(&c));
+    check_unchanged(extra.up, case_text(&c));
+    next_case();
+}
+
 /* m: one row, odd rows, more than a block of rows; k: one block, odd numbers of blocks, long; n: below, at and above the
  * tile; matrices with ratios; strides; addend. */
 static void drive_product(const struct ingot_kernel *row,
@@ -570,11 +689,39 @@ static void drive_product(const struct ingot_kernel *row,
     one(row, &(struct shape){5, tile, plain ? 64 : block, 4, 3, 2, 1, true, true});
     one(row, &(struct shape){9, tile, plain ? 65 : block, 3, 2, 1, 2, false, false});
     one(row, &(struct shape){3, 1, plain ? 64 : block, 6, 4, 3, 2, true, false});
+    for (int i = 0; i < 24; i++)
+        gated_case(row, m[i / 2 % COUNT(m)], k[i % COUNT(k)] - k[i % COUNT(k)] % block,
+                   i % 2 ? 3 : (int64_t[]){tile, 1, tile + 1}[i / 2 % 3], i % 2, i);
     one(row, &(struct shape){576, 1, plain ? 576 : (576 + block - 1) / block * block, 1, 1, 1, 1, false, false});
 }
 
 static void drive_mmvq(const struct ingot_kernel *row) {
     drive_product(row, mmvq_case);
+}
+
+/* The streaming kernels take rows of whole units (64 columns, or slabs of 256) that start on 16 bytes. */
+static void drive_stream(const struct ingot_kernel *row) {
+    const ingot_type type = (ingot_type)row->type;
+    const bool mma = row->family == INGOT_FAMILY_MMVQ_MMA;
+    const int64_t block = ingot_type_block(type), size = (int64_t)ingot_type_size(type);
+    int64_t step = mma || block > 64 ? 256 : 64;
+    while (step / block * size % 16 != 0) step *= 2;
+    /* Where lanes, warps and rounds change: 512 and 1024, 2048, 4096 (slabs and warps), 16 warps and more. */
+    const int64_t k[] = {step,         2 * step, 3 * step,       512,           1024,         2048,
+                         2048 + step,  4096,     4096 + step,    8192 - step,   14336,        16384,
+                         16384 + step, 32768 - step};
+    const int64_t m[] = {1, 2, 3, 15, 16, 17, 31, 33, 65, 127, 300};
+    const int64_t least = mma ? 3 : row->tile == 1 ? 1 : 2, most = row->tile;
+    for (size_t i = 0; i < COUNT(m); i++)
+        mmvq_case(row, &(struct shape){m[i], most, 2 * step, 1, 1, 1, 1, i % 2, false});
+    for (size_t i = 0; i < COUNT(k); i++)
+        if (k[i] % step == 0) mmvq_case(row, &(struct shape){7, most, k[i], 1, 1, 1, 1, i % 2, false});
+    for (int64_t n = least; n <= most; n++) mmvq_case(row, &(struct shape){19, n, step, 1, 1, 1, 1, n % 2, false});
+    mmvq_case(row, &(struct shape){5, most, step, 4, 3, 1, 3, true, false}); /* ratios that are not folded into columns */
+    mmvq_case(row, &(struct shape){9, most, 2 * step, 3, 2, 1, 2, false, false});
+    for (int i = 0; i < 16; i++)
+        if (k[i % 10] % step == 0)
+            gated_case(row, m[i % COUNT(m)], k[i % 10], i % 2 && least == 1 ? 3 : most, i % 2 && least == 1, i);
 }
 
 static void drive_mmvf(const struct ingot_kernel *row) {
@@ -615,13 +762,14 @@ static void drive_attention(const struct ingot_kernel *row) {
 typedef void driver(const struct ingot_kernel *row);
 static driver *const drivers[INGOT_FAMILY_COUNT] = {
     [INGOT_FAMILY_DEQUANT] = drive_dequant,   [INGOT_FAMILY_COPY] = drive_copy,
-    [INGOT_FAMILY_QUANTIZE] = drive_quantize, [INGOT_FAMILY_MMVQ] = drive_mmvq,
-    [INGOT_FAMILY_MMVF] = drive_mmvf,         [INGOT_FAMILY_GET_ROWS] = drive_get_rows,
-    [INGOT_FAMILY_SET_ROWS] = drive_set_rows, [INGOT_FAMILY_ADD] = drive_binary,
-    [INGOT_FAMILY_MUL] = drive_binary,        [INGOT_FAMILY_RMS_NORM] = drive_rms_norm,
-    [INGOT_FAMILY_ROPE] = drive_rope,         [INGOT_FAMILY_SILU] = drive_silu,
-    [INGOT_FAMILY_SWIGLU] = drive_swiglu,     [INGOT_FAMILY_SOFT_MAX] = drive_soft_max,
-    [INGOT_FAMILY_ATTN] = drive_attention,
+    [INGOT_FAMILY_MOVE] = drive_move,         [INGOT_FAMILY_QUANTIZE] = drive_quantize,
+    [INGOT_FAMILY_MMVQ] = drive_mmvq,         [INGOT_FAMILY_MMVF] = drive_mmvf,
+    [INGOT_FAMILY_MMVQ_RING] = drive_stream,  [INGOT_FAMILY_MMVQ_MMA] = drive_stream,
+    [INGOT_FAMILY_GET_ROWS] = drive_get_rows, [INGOT_FAMILY_SET_ROWS] = drive_set_rows,
+    [INGOT_FAMILY_ADD] = drive_binary,        [INGOT_FAMILY_MUL] = drive_binary,
+    [INGOT_FAMILY_RMS_NORM] = drive_rms_norm, [INGOT_FAMILY_ROPE] = drive_rope,
+    [INGOT_FAMILY_UNARY] = drive_unary,       [INGOT_FAMILY_GLU] = drive_glu,
+    [INGOT_FAMILY_SOFT_MAX] = drive_soft_max, [INGOT_FAMILY_ATTN] = drive_attention,
 };
 
 static void test_row(void **state) {

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "ref.h"
+#include "rounded.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -16,7 +17,8 @@ static ingot_type types[CHECK_TYPES + 8];
 static int type_count;
 
 static void list_types(void) {
-    const ingot_type more[] = {INGOT_TYPE_I32, INGOT_TYPE_I64, INGOT_TYPE_I8, INGOT_TYPE_Q8_1, INGOT_TYPE_Q8_K};
+    const ingot_type more[] = {INGOT_TYPE_I32, INGOT_TYPE_I64,  INGOT_TYPE_I8,
+                               INGOT_TYPE_F64, INGOT_TYPE_Q8_1, INGOT_TYPE_Q8_K};
     type_count = (int)check_types(types);
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) types[type_count++] = more[i];
 }
@@ -28,13 +30,14 @@ static bool is_float(ingot_type t) {
 /* The table of ingot.h: whether this build must do the op for these types (shapes fitting). */
 static bool listed(ingot_op op, ingot_type a, ingot_type b, ingot_type dst) {
     const bool any = check_in_build(a), f32 = a == INGOT_TYPE_F32;
+    const bool rounds = is_float(a) && is_rounded_type(dst) && check_in_build(dst);
     switch (op) {
     case INGOT_OP_GET_ROWS:
-        return any && b == INGOT_TYPE_I32 && dst == INGOT_TYPE_F32;
+        return b == INGOT_TYPE_I32 && (any ? dst == INGOT_TYPE_F32 : a == INGOT_TYPE_I32 && dst == INGOT_TYPE_I32);
     case INGOT_OP_SET_ROWS:
-        return f32 && (b == INGOT_TYPE_I32 || b == INGOT_TYPE_I64) && is_float(dst);
+        return (b == INGOT_TYPE_I32 || b == INGOT_TYPE_I64) && ((any && is_float(dst)) || rounds);
     case INGOT_OP_CPY:
-        return any && is_float(dst);
+        return (any && is_float(dst)) || rounds || a == dst;
     case INGOT_OP_ADD:
     case INGOT_OP_MUL:
         return is_float(a) && (b == a || b == INGOT_TYPE_F32) && dst == a;
@@ -43,12 +46,17 @@ static bool listed(ingot_op op, ingot_type a, ingot_type b, ingot_type dst) {
     case INGOT_OP_ROPE:
         return (f32 || a == INGOT_TYPE_F16) && b == INGOT_TYPE_I32 && dst == a;
     case INGOT_OP_SILU:
+    case INGOT_OP_RELU:
+    case INGOT_OP_GELU:
+    case INGOT_OP_GELU_ERF:
+    case INGOT_OP_GELU_QUICK:
         return is_float(a) && dst == a;
-    case INGOT_OP_SWIGLU:
+    case INGOT_OP_GLU:
         return is_float(a) && b == a && dst == a;
     case INGOT_OP_SOFT_MAX:
         return f32 && (b == INGOT_TYPE_F32 || b == INGOT_TYPE_F16) && dst == a;
     case INGOT_OP_MUL_MAT:
+    case INGOT_OP_MUL_MAT_ID:
         return any && is_float(b) && dst == INGOT_TYPE_F32;
     case INGOT_OP_ATTENTION:
         return f32 && b == INGOT_TYPE_F16 && dst == a;
@@ -62,8 +70,13 @@ static int sources_of(ingot_op op) {
     case INGOT_OP_CPY:
     case INGOT_OP_RMS_NORM:
     case INGOT_OP_SILU:
+    case INGOT_OP_RELU:
+    case INGOT_OP_GELU:
+    case INGOT_OP_GELU_ERF:
+    case INGOT_OP_GELU_QUICK:
         return 1;
     case INGOT_OP_ATTENTION:
+    case INGOT_OP_MUL_MAT_ID:
         return 3;
     default:
         return 2;
@@ -91,6 +104,9 @@ static void set_params(struct op_case *c) {
                                                   .beta_fast = 32.0f,
                                                   .beta_slow = 1.0f};
         break;
+    case INGOT_OP_GLU:
+        c->node.params.glu.kind = INGOT_GLU_GEGLU_ERF;
+        break;
     case INGOT_OP_SOFT_MAX:
         c->node.params.soft_max.scale = 0.5f;
         break;
@@ -109,6 +125,7 @@ static double bound_of(const struct op_case *c) {
     case INGOT_OP_CPY:
         return 0.0;
     case INGOT_OP_MUL_MAT:
+    case INGOT_OP_MUL_MAT_ID:
         return check_is_block(c->src[0]->t.type) ? 5e-4 : 1e-5;
     case INGOT_OP_ATTENTION:
         return 1e-6;
@@ -117,10 +134,36 @@ static double bound_of(const struct op_case *c) {
     }
 }
 
+/* What dst's buffer must hold where no float64 reference can tell: blocks that numbers are rounded to (src[0] gets other
+ * numbers for it), types that are copied as they are.  NULL for everything else. */
+static unsigned char *image_of(const struct op_case *c) {
+    const struct tensor *ids = c->op == INGOT_OP_SET_ROWS ? c->src[1] : NULL;
+    const bool moves = c->op == INGOT_OP_CPY || c->op == INGOT_OP_SET_ROWS;
+    if (!moves || !c->src[0] || (c->op == INGOT_OP_SET_ROWS && !ids) || is_float(c->dst->t.type)) return NULL;
+    if (ids && ids->t.type != INGOT_TYPE_I32 && ids->t.type != INGOT_TYPE_I64) return NULL;
+    if (is_float(c->src[0]->t.type) && is_rounded_type(c->dst->t.type))
+        return rounded_rows(c->src[0], ids, c->dst, false);
+    if (ids || c->src[0]->t.type != c->dst->t.type) return NULL;
+    unsigned char *image = check_alloc(c->dst->bytes); /* both are contiguous */
+    memcpy(image, c->dst->host, c->dst->bytes);
+    memcpy(image + c->dst->first, c->src[0]->host + c->src[0]->first, ingot_tensor_size(&c->dst->t));
+    return image;
+}
+
+static void check_image(struct tensor *dst, unsigned char *image, const char *text) {
+    if (is_rounded_type(dst->t.type)) {
+        rounded_check(dst, image, text);
+        return;
+    }
+    tensor_download(dst);
+    if (memcmp(dst->host, image, dst->bytes) != 0) check_fail("%s: wrong bytes", text);
+}
+
 /* Asks, runs, compares the answers, and the result if there is one.  Returns the status. */
 static ingot_status agree(const struct op_case *c) {
     ingot_node node = case_node(c), shapes = node;
     ingot_tensor without[INGOT_MAX_SRC];
+    unsigned char *image = image_of(c);
     for (int i = 0; i < INGOT_MAX_SRC; i++)
         if (c->src[i]) tensor_upload(c->src[i]);
     tensor_upload(c->dst);
@@ -145,10 +188,12 @@ static ingot_status agree(const struct op_case *c) {
     if (st != asked)
         check_fail("%s dst %s: ingot_supports says %s (%s), ingot_compute %s: %s", text, check_shape(&c->dst->t),
                    ingot_status_name(asked), why, ingot_status_name(st), ingot_error(check_context()));
-    if (st == INGOT_OK) {
+    if (st == INGOT_OK && image) {
+        check_image(c->dst, image, text);
+    } else if (st == INGOT_OK) {
         const double *ref = case_reference(c);
         double bound = bound_of(c);
-        if (c->op == INGOT_OP_MUL_MAT) bound *= case_cancellation(c, ref);
+        if (c->op == INGOT_OP_MUL_MAT || c->op == INGOT_OP_MUL_MAT_ID) bound *= case_cancellation(c, ref);
         check_result(c->dst, ref, bound, text);
     } else {
         check_unchanged(c->dst, text);
@@ -176,6 +221,10 @@ static struct op_case fitting(ingot_op op, ingot_type a, ingot_type b, ingot_typ
     case INGOT_OP_MUL_MAT:
         c.src[0] = tensor_new(a, k, m, 1, 1, NULL), c.src[1] = tensor_new(b, k, n, z, 1, NULL),
         c.dst = tensor_new(dst, m, n, z, 1, NULL);
+        break;
+    case INGOT_OP_MUL_MAT_ID:
+        c.src[0] = tensor_new(a, k, m, 3, 1, NULL), c.src[1] = tensor_new(b, k, z, n, 1, NULL);
+        c.src[2] = tensor_new(INGOT_TYPE_I32, 2, n, 1, 1, NULL), c.dst = tensor_new(dst, m, 2, n, 1, NULL);
         break;
     case INGOT_OP_ATTENTION:
         c.src[0] = tensor_new(a, k, n, 4, z, NULL), c.src[1] = tensor_new(b, k, m, 2, z, NULL),
@@ -206,7 +255,8 @@ static void type_triples(void **state) {
                     if (ingot_type_block(types[d]) > block) block = ingot_type_block(types[d]);
                     k = block > 1 ? block : which ? 64 : 5;
                     /* Where the width of a tensor is not k it must still hold whole blocks of its type. */
-                    if (op == INGOT_OP_MUL_MAT && ingot_type_block(types[d]) > 1) continue;
+                    if ((op == INGOT_OP_MUL_MAT || op == INGOT_OP_MUL_MAT_ID) && ingot_type_block(types[d]) > 1)
+                        continue;
                     if ((op == INGOT_OP_GET_ROWS || op == INGOT_OP_SET_ROWS || op == INGOT_OP_ROPE) &&
                         ingot_type_block(types[b]) > 1)
                         continue;
@@ -247,8 +297,9 @@ static void random_shapes(void **state) {
             /* Types that the op could take, as a rule. */
             ingot_type type = types[check_range(0, type_count - 1)];
             if (check_range(0, 3))
-                type = s == 0                       ? INGOT_TYPE_F32
-                       : c.op == INGOT_OP_ATTENTION ? INGOT_TYPE_F16
+                type = s == 0                        ? INGOT_TYPE_F32
+                       : c.op == INGOT_OP_ATTENTION  ? INGOT_TYPE_F16
+                       : c.op == INGOT_OP_MUL_MAT_ID ? (s == 2 ? INGOT_TYPE_I32 : INGOT_TYPE_F32)
                        : c.op == INGOT_OP_GET_ROWS || c.op == INGOT_OP_SET_ROWS || c.op == INGOT_OP_ROPE
                            ? INGOT_TYPE_I32
                            : INGOT_TYPE_F32;

@@ -461,7 +461,7 @@ static ingot_status run_graph(void *user, ingot_context *ctx) {
     ingot_tensor *h = ingot_rms_norm(g, x, 1e-5f);
     ingot_tensor *y = ingot_mul_mat(g, w, h, INGOT_PREC_DEFAULT);
     ingot_tensor *z = ingot_mul_mat(g, w, ingot_silu(g, h), INGOT_PREC_DEFAULT);
-    ingot_cpy(g, ingot_swiglu(g, ingot_add(g, y, z), y), out);
+    ingot_cpy(g, ingot_glu(g, ingot_add(g, y, z), y, &(ingot_glu_params){.kind = INGOT_GLU_SWIGLU}), out);
     st = ingot_graph_plan(g, NULL, &info);
     for (int i = 0; i < 3 && st == INGOT_OK; i++) st = ingot_graph_run(g);
     CHECK_OK(ingot_synchronize(ctx));

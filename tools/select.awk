@@ -4,7 +4,7 @@
 # Reads generated/kernels.inc, rows INGOT_KERNEL(family, type, tile, arch, serves, threads, smem, unit, symbol).
 # Writes `inc`, the selected rows, and `mk`, make variables: CU (the files) and GENCODE_<symbol> (what nvcc compiles
 # each for).  A row is compiled for the chips in `archs` whose class it serves, and to the PTX levels in `ptx` that
-# would choose it.  Plain types (f32 f16 bf16) are always kept: activations need them.
+# would choose it.  Plain types are always kept: activations and copies need them.
 function class(chip) { return chip == "90a" ? 90 : chip == "75" ? 75 : 80 }
 function trim(s) { gsub(/^[ \t]+|[ \t]+$/, "", s); return s }
 BEGIN {
@@ -34,7 +34,7 @@ function ptxcode(level) { return " -gencode arch=compute_" level ",code=compute_
     for (i in f) f[i] = trim(f[i])
     family = f[1]; type = f[2]; arch = f[4] + 0; serves = f[5]; symbol = f[9]
     known_quant[type] = 1; known_op[family] = 1
-    if (quants != "all" && type !~ /^(F32|F16|BF16)$/ && !(type in want_quant)) next
+    if (quants != "all" && type !~ /^(F32|F16|BF16|I8|I32)$/ && !(type in want_quant)) next
     if (ops != "all" && !(family in want_op)) next
     code = ""
     for (i = 1; i <= n_archs && !simt; i++) if (serves ~ ("CLASS_" class(arch_list[i]))) code = code gencode(arch_list[i])

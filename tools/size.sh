@@ -7,7 +7,7 @@ ar tv "$1" | awk '
       if (name !~ /^ingot_/) { host += bytes; next }
       sub(/\.o$/, "", name); sub(/^ingot_/, "", name)
       # family: everything before the type
-      if (match(name, /_(iq[0-9]_[a-z]+|q[0-9]_[0-9K]|tq[0-9]_0|mxfp4|nvfp4|bf16|f16|f32)(_|$)/)) {
+      if (match(name, /_(iq[0-9]_[a-z]+|q[0-9]_[0-9K]|tq[0-9]_0|mxfp4|nvfp4|bf16|f16|f32|i8|i32)(_|$)/)) {
           family = substr(name, 1, RSTART - 1); type = substr(name, RSTART + 1, RLENGTH - 1); sub(/_$/, "", type)
       } else { family = name; type = "-" }
       fam[family] += bytes; nfam[family]++; typ[type] += bytes; ntyp[type]++ }

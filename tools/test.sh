@@ -68,6 +68,7 @@ if [ "$mode" = cpu ]; then sel="SIMT=1"; else sel=${INGOT_TEST_SELECTION:-ARCHS=
 export INGOT_GOLDEN_DIR=build/golden INGOT_TEST_MODEL=$model PYTHON=$py INGOT_TEST_LLAMA=test/llama
 if [ -n "$pattern" ]; then
     build $sel || exit 1
+    "$py" test/golden/make_golden.py build/golden && "$py" test/golden/make_rounded.py build/golden || exit 1
     K=$pattern program "kernels '$pattern'" "$(folder $sel)/test/test_kernels"
 else
     if [ "$mode" = cpu ]; then
@@ -78,6 +79,8 @@ else
         if [ $rc -eq 0 ] && [ "$n" -gt 0 ]; then count "generator" "$n" 0 0 "$(since "$t0")"; else cat "$log"; count "generator" 0 1 0 "$(since "$t0")"; fi
     fi
     step "golden vectors from the package gguf" "$py" test/golden/make_golden.py build/golden
+    step "golden vectors of rounding" "$py" test/golden/make_rounded.py build/golden
+    [ "$mode" = cpu ] && step "rounding as the package gguf has it" "$py" test/golden/make_rounded.py --self-test
     if step "build $sel" build $sel; then
         dir=$(folder $sel)
         run_all "$mode" "$dir"

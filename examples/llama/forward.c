@@ -136,7 +136,8 @@ static ingot_tensor *attention(struct build *b, const struct layer *y, const str
 static ingot_tensor *feed_forward(struct build *b, const struct layer *y, ingot_tensor *x) {
     ingot_tensor *gate_up[MOST_PARTS];
     products(b, &y->gate_up, norm(b, x, &y->ffn_norm), gate_up);
-    ingot_tensor *act = ingot_swiglu(b->g, gate_up[0], y->gate_up.n_mats == 1 ? NULL : gate_up[1]);
+    const ingot_glu_params swiglu = {.kind = INGOT_GLU_SWIGLU};
+    ingot_tensor *act = ingot_glu(b->g, gate_up[0], y->gate_up.n_mats == 1 ? NULL : gate_up[1], &swiglu);
     return product(b, &y->down, act);
 }
 

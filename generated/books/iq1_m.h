@@ -216,4 +216,10 @@ INGOT_TABLE uint32_t ingot_book[2048] = {
     0x88808088, 0x88808880, 0x88808888, 0x88848484, 0x88888080, 0x88888088, 0x88888880, 0x88888888,
 };
 
+/* Copies the book to shared memory, by the first `threads` threads of the block, all of which call it. */
+INGOT_DEV void book_load(uint32_t *book, int threads) {
+    for (int i = (int)threadIdx.x; i < INGOT_BOOK_WORDS; i += threads) book[i] = ingot_book[i];
+    __syncthreads();
+}
+
 #endif

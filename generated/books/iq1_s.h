@@ -216,4 +216,10 @@ INGOT_TABLE uint32_t ingot_book[2048] = {
     0x22202022, 0x22202220, 0x22202222, 0x22212121, 0x22222020, 0x22222022, 0x22222220, 0x22222222,
 };
 
+/* Copies the book to shared memory, by the first `threads` threads of the block, all of which call it. */
+INGOT_DEV void book_load(uint32_t *book, int threads) {
+    for (int i = (int)threadIdx.x; i < INGOT_BOOK_WORDS; i += threads) book[i] = ingot_book[i];
+    __syncthreads();
+}
+
 #endif

@@ -114,4 +114,10 @@ INGOT_TABLE uint32_t ingot_book[1024] = {
     0x60222022, 0x60222220, 0x62202220, 0x62222222,
 };
 
+/* Copies the book to shared memory, by the first `threads` threads of the block, all of which call it. */
+INGOT_DEV void book_load(uint32_t *book, int threads) {
+    for (int i = (int)threadIdx.x; i < INGOT_BOOK_WORDS; i += threads) book[i] = ingot_book[i];
+    __syncthreads();
+}
+
 #endif

@@ -37,4 +37,10 @@ INGOT_TABLE uint32_t ingot_book[256] = {
     0x62200101, 0x60200211, 0x60200020, 0x60211200, 0x61212000, 0x60202110,
 };
 
+/* Copies the book to shared memory, by the first `threads` threads of the block, all of which call it. */
+INGOT_DEV void book_load(uint32_t *book, int threads) {
+    for (int i = (int)threadIdx.x; i < INGOT_BOOK_WORDS; i += threads) book[i] = ingot_book[i];
+    __syncthreads();
+}
+
 #endif

@@ -63,4 +63,10 @@ INGOT_TABLE uint32_t ingot_book[512] = {
     0x0f0d0703, 0x0f0f0101,
 };
 
+/* Copies the book to shared memory, by the first `threads` threads of the block, all of which call it. */
+INGOT_DEV void book_load(uint32_t *book, int threads) {
+    for (int i = (int)threadIdx.x; i < INGOT_BOOK_WORDS; i += threads) book[i] = ingot_book[i];
+    __syncthreads();
+}
+
 #endif

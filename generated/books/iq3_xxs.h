@@ -37,4 +37,10 @@ INGOT_TABLE uint32_t ingot_book[256] = {
     0x3e24140c, 0x3e24240c, 0x3e2c0404, 0x3e2c0414, 0x3e2c1424, 0x3e341c04,
 };
 
+/* Copies the book to shared memory, by the first `threads` threads of the block, all of which call it. */
+INGOT_DEV void book_load(uint32_t *book, int threads) {
+    for (int i = (int)threadIdx.x; i < INGOT_BOOK_WORDS; i += threads) book[i] = ingot_book[i];
+    __syncthreads();
+}
+
 #endif

@@ -6,7 +6,7 @@
 #include "src/device/tensor.cuh"
 
 /* dst row (i, j, l) = row ids(i, j, l) of matrix (j, l) of a f32 table, as f32. A thread takes 4 neighbours
- * of a row. An id outside the table reads nothing and gives NaN. */
+ * of a row. An id outside the table reads nothing and gives NAN. */
 INGOT_GLOBAL(ingot_get_rows_f32_sm75, 128, 1, struct ingot_get_rows_args) {
     ingot_pdl_launch();
     const int64_t k = a.dst.ne[0], groups = (k + 4 - 1) / 4;

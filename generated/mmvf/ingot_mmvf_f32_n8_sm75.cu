@@ -3,6 +3,7 @@
 // Template: templates/mmvf.cu.jinja + templates/quant/f32.jinja + templates/quant/f32.jinja      Row: mmvf f32 n8 sm75
 // 16 rows by 256 threads, 2 rows in flight, 8 columns; 32 bits per weight.  Checked by: make test K=ingot_mmvf_f32_n8_sm75
 #include "src/device/device.cuh"
+#include "src/device/mmv.cuh"
 #include "src/kernels/args.h"
 
 // Eight weights as they lie in memory.
@@ -31,17 +32,6 @@ INGOT_DEV void raw8_load_any(struct raw8 &w, const uint8_t *row, int64_t g, int 
 INGOT_DEV void raw8_decode(float (&y)[8], const struct raw8 &w) {
     INGOT_UNROLL
     for (int i = 0; i < 8; i++) y[i] = __uint_as_float(w.w[i]);
-}
-
-// dst(i, j) = y + what is added, unless the row or the column is past the end.
-INGOT_DEV void put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
-    if (i >= a.m || j >= a.n) return;
-    INGOT_UNROLL
-    for (int t = 0; t < 2; t++) {
-        const struct ingot_mmv_add &add = a.add[t];
-        if (add.data) y += *(const float *)((const uint8_t *)(add.data + i) + j * add.nb1 + i2 * add.nb2 + i3 * add.nb3);
-    }
-    *(float *)((uint8_t *)(a.dst + i) + j * a.dst_nb1 + i2 * a.dst_nb2 + i3 * a.dst_nb3) = y;
 }
 
 // The first `count` (1..8) of 8 f32 elements `stride` bytes apart; the rest become 0.
@@ -78,32 +68,35 @@ INGOT_GLOBAL(ingot_mmvf_f32_n8_sm75, 256, 2, ingot_mmv_args) {
     if (!a.w_is_constant) ingot_pdl_wait();
 
     // Which rows, columns and matrices.  All counts divide the grid: 32 bits hold them.
-    const uint32_t row_blocks = (uint32_t)((a.m + 16 - 1) / 16), passes = (uint32_t)((a.n + 8 - 1) / 8);
+    const uint32_t row_blocks = (uint32_t)(((a.m << (a.w2 != 0)) + 16 - 1) / 16), passes = (uint32_t)((a.n + 8 - 1) / 8);
     const uint32_t outer = blockIdx.x / row_blocks, matrix = outer / passes;
     const int64_t row0 = (int64_t)(blockIdx.x - outer * row_blocks) * 16;
     const int64_t col0 = (int64_t)(outer - matrix * passes) * 8;
     const uint32_t i3 = matrix / (uint32_t)a.ne2, i2 = matrix - i3 * (uint32_t)a.ne2;
-    const uint8_t *w0 = (const uint8_t *)a.w + i2 / (uint32_t)a.ratio2 * a.w_nb2 + i3 / (uint32_t)a.ratio3 * a.w_nb3;
-    const uint8_t *x0 = (const uint8_t *)a.x + i2 * a.x_nb2 + i3 * a.x_nb3;
+    const int64_t offset = mmv_matrix(a, i2, i3);
+    const bool chosen = offset >= 0; // else the sums are NaN, of no group
+    const struct mmv_rows w0 = mmv_rows_of(a, offset);
+    const uint8_t *x0 = (const uint8_t *)a.x + mmv_x_matrix(a, i2) * a.x_nb2 + i3 * a.x_nb3;
 
     // Which part of a row, and which rows of the block.
-    const int64_t groups = (a.k + 7) / 8;
+    const int64_t groups = chosen ? (a.k + 7) / 8 : 0;
     int width = 16, across = 1; // lanes and warps that share a row
     while (width < 32 && width * 4 < groups) width *= 2;
     while (across < 8 && across * 128 < groups) across *= 2;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, sets = 32 / width;
     const int set = warp / across * sets + lane / width, step = 8 / across * sets * 2;
     const int first = warp % across * 32 + lane % width, stride = across * width;
-    if (across == 1 && warp * sets * 2 >= 16) return; // more warps than rows; no barrier follows
+    const bool meet = across > 1 || w0.pair; // sums meet in shared memory
+    if (!meet && warp * sets * 2 >= 16) return; // more warps than rows; no barrier follows
 
-    const bool aligned = (((uintptr_t)a.w | (uint64_t)(a.w_nb1 | a.w_nb2 | a.w_nb3)) & 15) == 0;
+    const bool aligned = (((uintptr_t)a.w | (uintptr_t)a.w2 | (uint64_t)(a.w_nb1 | a.w_nb2 | a.w_nb3)) & 15) == 0;
     bool waited = !a.w_is_constant;
     for (int r0 = 0; r0 < 16; r0 += step) {
         const int r = r0 + set * 2; // the lane's first row
         const uint8_t *rows[2];
         float sum[16];
         INGOT_UNROLL
-        for (int i = 0; i < 2; i++) rows[i] = w0 + (row0 + r + i < a.m ? row0 + r + i : a.m - 1) * a.w_nb1;
+        for (int i = 0; i < 2; i++) rows[i] = mmv_row(w0, row0 + r + i);
         INGOT_UNROLL
         for (int i = 0; i < 16; i++) sum[i] = 0.0f;
         for (int64_t g = first; g < groups && r < 16; g += stride) {
@@ -136,18 +129,26 @@ INGOT_GLOBAL(ingot_mmvf_f32_n8_sm75, 256, 2, ingot_mmv_args) {
         waited = true;
 
         // Sum v goes to lane v * width / 16 of its set.
-        const float y = group_sum_each(sum, width);
+        const float y = chosen ? group_sum_each(sum, width) : __int_as_float(0x7fffffff);
         const int share = width / 16, v = lane % width / share, i = r + v / 8, c = v % 8;
         if (lane % share == 0 && i < 16) {
-            if (across == 1) put(a, row0 + i, col0 + c, i2, i3, y);
+            if (!meet) mmv_put(a, row0 + i, col0 + c, i2, i3, y);
             else part[warp % across][i * 8 + c] = y;
         }
     }
-    if (across == 1) return;
+    if (!meet) return;
     __syncthreads();
-    if (threadIdx.x < 16 * 8) {
-        float y = part[0][threadIdx.x];
-        for (int s = 1; s < across; s++) y += part[s][threadIdx.x];
-        put(a, row0 + threadIdx.x / 8, col0 + threadIdx.x % 8, i2, i3, y);
+    const int row = (int)threadIdx.x / 8, c = (int)threadIdx.x % 8; // or pair of rows
+    if (row >= 16 >> w0.pair) return;
+    const int at = (row << w0.pair) * 8 + c;
+    float y = part[0][at];
+    for (int s = 1; s < across; s++) y += part[s][at];
+    if (!w0.pair) {
+        mmv_put(a, row0 + row, col0 + c, i2, i3, y);
+        return;
     }
+    float y2 = part[0][at + 8];
+    INGOT_ROLLED
+    for (int s = 1; s < across; s++) y2 += part[s][at + 8];
+    mmv_put_glu(a, row0 / 2 + row, col0 + c, i2, i3, y, y2);
 }

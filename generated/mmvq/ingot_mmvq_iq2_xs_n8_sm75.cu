@@ -3,6 +3,7 @@
 // Template: templates/mmvq.cu.jinja + templates/quant/iq2_xs.jinja      Row: mmvq iq2_xs n8 sm75
 // 16 rows by 256 threads, 1 rows in flight, 8 columns; 2.3125 bits per weight.  Checked by: make test K=ingot_mmvq_iq2_xs_n8_sm75
 #include "src/device/device.cuh"
+#include "src/device/mmv.cuh"
 #include "src/kernels/args.h"
 #include "generated/books/iq2_xs.h"
 
@@ -110,30 +111,19 @@ INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, co
     return half2_lo(w.d) * 0.125f * total;
 }
 
-// dst(i, j) = y + what is added, unless the row or the column is past the end.
-INGOT_DEV void put(const struct ingot_mmv_args &a, int64_t i, int64_t j, int64_t i2, int64_t i3, float y) {
-    if (i >= a.m || j >= a.n) return;
-    INGOT_UNROLL
-    for (int t = 0; t < 2; t++) {
-        const struct ingot_mmv_add &add = a.add[t];
-        if (add.data) y += *(const float *)((const uint8_t *)(add.data + i) + j * add.nb1 + i2 * add.nb2 + i3 * add.nb3);
-    }
-    *(float *)((uint8_t *)(a.dst + i) + j * a.dst_nb1 + i2 * a.dst_nb2 + i3 * a.dst_nb3) = y;
-}
-
-// Unit u of 1 rows from `row` on; rows past `last` repeat it, and no one stores their sums.  The general way is a loop,
+// Unit u of 1 rows from `row` on; rows past the last repeat it, and no one stores their sums.  The general way is a loop,
 // which keeps the code small: a decoder runs a dozen kernels in turn, and each is fetched again.
-INGOT_DEV void load_rows(struct unit (&w)[1], const uint8_t *matrix, int64_t nb1, int64_t row, int64_t last, int u,
-                         bool aligned, bool half) {
+INGOT_DEV void load_rows(struct unit (&w)[1], const struct mmv_rows &rows, int64_t row, int u, bool aligned,
+                         bool half) {
     if (aligned && !half) {
         INGOT_UNROLL
-        for (int i = 0; i < 1; i++) unit_load(w[i], matrix + (row + i < last ? row + i : last) * nb1, u);
+        for (int i = 0; i < 1; i++) unit_load(w[i], mmv_row(rows, row + i), u);
         return;
     }
     INGOT_ROLLED
     for (int i = 0; i < 1; i++) {
         struct unit any;
-        unit_load_any(any, matrix + (row + i < last ? row + i : last) * nb1, u, half);
+        unit_load_any(any, mmv_row(rows, row + i), u, half);
         INGOT_UNROLL
         for (int j = 0; j < 1; j++)
             if (j == i) w[j] = any; // w stays in registers: no index into it is computed
@@ -156,35 +146,41 @@ INGOT_GLOBAL(ingot_mmvq_iq2_xs_n8_sm75, 256, 1, ingot_mmv_args) {
     if (!a.w_is_constant) ingot_pdl_wait();
 
     // Which rows, columns and matrices.  All counts divide the grid: 32 bits hold them.
-    const uint32_t row_blocks = (uint32_t)((a.m + 16 - 1) / 16), passes = (uint32_t)((a.n + 8 - 1) / 8);
+    const uint32_t row_blocks = (uint32_t)(((a.m << (a.w2 != 0)) + 16 - 1) / 16), passes = (uint32_t)((a.n + 8 - 1) / 8);
     const uint32_t outer = blockIdx.x / row_blocks, matrix = outer / passes;
     const uint32_t row_block = blockIdx.x - outer * row_blocks;
     const int64_t row0 = (int64_t)row_block * 16;
     const int64_t col0 = (int64_t)(outer - matrix * passes) * 8;
     const uint32_t i3 = matrix / (uint32_t)a.ne2, i2 = matrix - i3 * (uint32_t)a.ne2;
-    const uint8_t *w0 = (const uint8_t *)a.w + i2 / (uint32_t)a.ratio2 * a.w_nb2 + i3 / (uint32_t)a.ratio3 * a.w_nb3;
+    const int64_t offset = mmv_matrix(a, i2, i3);
+    const bool chosen = offset >= 0; // else the sums are NaN, of no unit
+    const struct mmv_rows w0 = mmv_rows_of(a, offset);
+    const int64_t x0 = ((int64_t)i3 * a.x_ne2 + mmv_x_matrix(a, i2)) * a.n; // its first column
 
     // Which part of a row, and which rows of the block.
-    const int units = (int)((a.k + 63) / 64);
+    const int units = chosen ? (int)((a.k + 63) / 64) : 0;
     int width = 8, across = 1; // lanes and warps that share a row
     while (width < 32 && width < units) width *= 2;
     while (across < 8 && across * 32 < units) across *= 2;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, sets = 32 / width;
     const int r_first = (warp / across * sets + lane / width) * 1, r_step = 8 / across * sets * 1;
 
+    const bool meet = across > 1 || w0.pair; // sums meet in shared memory
+
     // Short rows leave most warps idle.  If there are blocks enough, one does the rows of several, and the others leave;
     // of very many, so much that those that work are about two for each SM of a large chip.
     int span = 1;
-    if (across == 1 && row_blocks >= 512 && r_step > 16) {
+    if (!meet && row_blocks >= 512 && r_step > 16) {
         span = r_step / 16;
         span *= max(1, (int)(row_blocks / (uint32_t)(span * 256)));
     }
     const int rows = span * 16;
     if (row_block % span) return;
-    if (across == 1 && warp * sets * 1 >= rows) return; // more warps than rows; no barrier follows
-    const bool aligned = (((uintptr_t)a.w | (uint64_t)(a.w_nb1 | a.w_nb2 | a.w_nb3)) & (4 - 1)) == 0;
+    if (!meet && warp * sets * 1 >= rows) return; // more warps than rows; no barrier follows
+    const bool aligned = (((uintptr_t)a.w | (uintptr_t)a.w2 | (uint64_t)(a.w_nb1 | a.w_nb2 | a.w_nb3)) & (4 - 1)) == 0;
 
-    for (int base = 0; base < units; base += across * width) {
+    int base = 0;
+    do { // once at least: with k = 0 there are sums of nothing to store
         const int u = base + warp % across * 32 + lane % width;
         const bool mine = u < units && r_first < rows;
         const bool half = (int64_t)u * 64 + 32 == a.k; // the row ends in the middle of this unit
@@ -199,32 +195,41 @@ INGOT_GLOBAL(ingot_mmvq_iq2_xs_n8_sm75, 256, 1, ingot_mmv_args) {
                 INGOT_UNROLL
                 for (int i = 0; i < 8; i++) sum[i] = unit_dot(w[i / 8], x[i % 8], u, ingot_book);
             }
-            if (mine && r + r_step < rows) load_rows(w, w0, a.w_nb1, row0 + r + r_step, a.m - 1, u, aligned, half);
+            if (mine && r + r_step < rows) load_rows(w, w0, row0 + r + r_step, u, aligned, half);
             if (r0 < 0) {
                 if (a.w_is_constant && base == 0) ingot_pdl_wait();
                 if (!mine) continue;
                 INGOT_UNROLL
                 for (int c = 0; c < 8; c++) {
-                    const int64_t column = matrix * a.n + (col0 + c < a.n ? col0 + c : a.n - 1);
+                    const int64_t column = x0 + (col0 + c < a.n ? col0 + c : a.n - 1);
                     unit_x_load(x[c], a.q8.qs + column * a.k, a.q8.scales + column * (a.k / 32), u, half);
                 }
                 continue;
             }
 
             // Sum v goes to lane v * width / 8 of its set.
-            const float y = group_sum_each(sum, width);
+            const float y = chosen ? group_sum_each(sum, width) : __int_as_float(0x7fffffff);
             const int share = width / 8, v = lane % width / share, i = r + v / 8, c = v % 8;
             if (lane % share == 0 && i < rows) {
-                if (across == 1) put(a, row0 + i, col0 + c, i2, i3, y);
+                if (!meet) mmv_put(a, row0 + i, col0 + c, i2, i3, y);
                 else part[warp % across][i * 8 + c] = base ? part[warp % across][i * 8 + c] + y : y;
             }
         }
-    }
-    if (across == 1) return;
+        base += across * width;
+    } while (base < units);
+    if (!meet) return;
     __syncthreads();
-    if (threadIdx.x < 16 * 8) {
-        float y = part[0][threadIdx.x];
-        for (int s = 1; s < across; s++) y += part[s][threadIdx.x];
-        put(a, row0 + threadIdx.x / 8, col0 + threadIdx.x % 8, i2, i3, y);
+    const int row = (int)threadIdx.x / 8, c = (int)threadIdx.x % 8; // or pair of rows
+    if (row >= 16 >> w0.pair) return;
+    const int at = (row << w0.pair) * 8 + c;
+    float y = part[0][at];
+    for (int s = 1; s < across; s++) y += part[s][at];
+    if (!w0.pair) {
+        mmv_put(a, row0 + row, col0 + c, i2, i3, y);
+        return;
     }
+    float y2 = part[0][at + 8];
+    INGOT_ROLLED
+    for (int s = 1; s < across; s++) y2 += part[s][at + 8];
+    mmv_put_glu(a, row0 / 2 + row, col0 + c, i2, i3, y, y2);
 }

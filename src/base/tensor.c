@@ -45,9 +45,14 @@ const char *ingot_op_name(ingot_op op) {
         [INGOT_OP_RMS_NORM] = "rms_norm",
         [INGOT_OP_ROPE] = "rope",
         [INGOT_OP_SILU] = "silu",
-        [INGOT_OP_SWIGLU] = "swiglu",
+        [INGOT_OP_RELU] = "relu",
+        [INGOT_OP_GELU] = "gelu",
+        [INGOT_OP_GELU_ERF] = "gelu_erf",
+        [INGOT_OP_GELU_QUICK] = "gelu_quick",
+        [INGOT_OP_GLU] = "glu",
         [INGOT_OP_SOFT_MAX] = "soft_max",
         [INGOT_OP_MUL_MAT] = "mul_mat",
+        [INGOT_OP_MUL_MAT_ID] = "mul_mat_id",
         [INGOT_OP_ATTENTION] = "attention",
     };
     const size_t i = (size_t)op;

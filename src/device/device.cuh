@@ -34,7 +34,7 @@
     extern "C" __global__ void __launch_bounds__(threads, min_blocks)                              \
         symbol(const __grid_constant__ args_t a)
 
-#define INGOT_DEV static __device__ __forceinline__ /* a helper function of a kernel file */
+#define INGOT_DEV [[maybe_unused]] static __device__ __forceinline__ /* a helper function of a kernel file */
 #define INGOT_UNROLL _Pragma("unroll")              /* stands right before a for statement */
 #define INGOT_ROLLED _Pragma("unroll 1")            /* likewise: a slow path that must not cost registers */
 
@@ -95,7 +95,7 @@ INGOT_DEV float exp_f32(float x) {
     return __fmul_rn(__fmul_rn(y, __int_as_float((half + 127) << 23)), __int_as_float((whole - half + 127) << 23));
 }
 
-/* ---- plain loads and stores of 16, 8, 4 and 2 bytes. The address is aligned to that size. For
+/* ---- plain loads and stores of 16, 8, 4, 2 and 1 bytes. The address is aligned to that size. For
  * what an earlier launch wrote use these, never ld_nc_*: under programmatic dependent launch that
  * data is not constant for the life of the kernel. */
 
@@ -103,15 +103,21 @@ INGOT_DEV uint4 ld_16(const void *p) { return *(const uint4 *)p; }
 INGOT_DEV uint2 ld_8(const void *p) { return *(const uint2 *)p; }
 INGOT_DEV uint32_t ld_4(const void *p) { return *(const uint32_t *)p; }
 INGOT_DEV uint16_t ld_2(const void *p) { return *(const uint16_t *)p; }
+INGOT_DEV uint8_t ld_1(const void *p) { return *(const uint8_t *)p; }
 INGOT_DEV void st_16(void *p, uint4 v) { *(uint4 *)p = v; }
 INGOT_DEV void st_8(void *p, uint2 v) { *(uint2 *)p = v; }
 INGOT_DEV void st_4(void *p, uint32_t v) { *(uint32_t *)p = v; }
 INGOT_DEV void st_2(void *p, uint16_t v) { *(uint16_t *)p = v; }
+INGOT_DEV void st_1(void *p, uint8_t v) { *(uint8_t *)p = v; }
 
-/* Four bytes at a 2-byte aligned address, from either memory space. */
+/* Four bytes at a 2-byte aligned address, of either memory space. */
 INGOT_DEV uint32_t ld_4_a2(const void *p) {
     const uint16_t *h = (const uint16_t *)p;
     return h[0] | (uint32_t)h[1] << 16;
+}
+INGOT_DEV void st_4_a2(void *p, uint32_t v) {
+    st_2(p, (uint16_t)v);
+    st_2((uint16_t *)p + 1, (uint16_t)(v >> 16));
 }
 
 #endif

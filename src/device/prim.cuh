@@ -33,6 +33,10 @@ INGOT_DEV void ingot_pdl_launch(void) {
 #endif
 }
 
+/* The number of the calling thread's warp in a one-dimensional block. The compiler knows it to be the same for the whole
+ * warp, so that addresses made of it stay in uniform registers, as bulk copies want them. By the whole warp. */
+INGOT_DEV int warp_index(void) { return __shfl_sync(INGOT_FULL_MASK, (int)threadIdx.x / 32, 0); }
+
 /* ---- reductions over a warp. Every lane gets the result; the order of additions is fixed (xor
  * butterfly, distance 16 first), so results are the same on every lane, run and machine. */
 
@@ -228,6 +232,54 @@ INGOT_DEV void cp_async_commit(void) {
 template <int N> INGOT_DEV void cp_async_wait(void) {
 #if INGOT_ARCH >= 800
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+#endif
+}
+
+/* ---- bulk copies, global -> shared, that report to an mbarrier: sm_90 and later. Before sm_90 the bodies are empty, so
+ * that a file compiles for every class; a kernel that calls them has a path of its own there.
+ *
+ * A phase of an mbarrier is over when its `count` arrivals have come and as many bytes have been copied as were expected.
+ * Phases are waited for by parity: 0 for the first, 1 for the second, 0 for the third; no thread may fall behind by a
+ * whole phase. None of these calls is warp-wide: any lanes may make them. What the arriving threads wrote before, and what
+ * the copies wrote, is visible to every thread that has waited for the phase. */
+
+/* `bar` is 8-byte aligned shared memory, made an mbarrier once, by one thread; the others use it after a barrier. */
+INGOT_DEV void mbar_init(uint64_t *bar, uint32_t count) {
+#if INGOT_ARCH >= 900
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(smem_u32(bar)), "r"(count) : "memory");
+#endif
+}
+/* Between a thread's mbar_inits and the first bulk copy that reports to one of them. */
+INGOT_DEV void mbar_fence_init(void) {
+#if INGOT_ARCH >= 900
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+INGOT_DEV void mbar_arrive(uint64_t *bar) {
+#if INGOT_ARCH >= 900
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(smem_u32(bar)) : "memory");
+#endif
+}
+/* Arrives, and has the phase wait for `bytes` more. The copies may be issued before it or after it. */
+INGOT_DEV void mbar_arrive_expect(uint64_t *bar, uint32_t bytes) {
+#if INGOT_ARCH >= 900
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(smem_u32(bar)), "r"(bytes) : "memory");
+#endif
+}
+INGOT_DEV void mbar_wait(uint64_t *bar, uint32_t parity) {
+#if INGOT_ARCH >= 900
+    asm volatile("{\n.reg .pred over;\n"
+                 "again: mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n"
+                 "@!over bra again;\n}" ::"r"(smem_u32(bar)), "r"(parity) : "memory");
+#endif
+}
+/* `bytes`, dst (shared) and src (global) are multiples of 16. One thread copies all of it. A slot that threads have read
+ * may be filled again once they have met the issuing thread at a barrier; one they have written needs more than that. */
+INGOT_DEV void bulk_g2s(void *dst, const void *src, uint32_t bytes, uint64_t *bar) {
+#if INGOT_ARCH >= 900
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 ::"r"(smem_u32(dst)), "l"(src), "r"(bytes), "r"(smem_u32(bar)) : "memory");
 #endif
 }
 

@@ -2,7 +2,7 @@
  *
  * tensor.cuh - how kernels reach the elements of strided tensors of plain types.
  *
- * Kernels compute in float. `ld_f16(p)` reads one element of the type in its name, `ldv_f16(p, v)` a
+ * Kernels compute in float (i32 is only carried). `ld_f16(p)` reads one element of the type in its name, `ldv_f16(p, v)` a
  * vector of as many elements as v has; st_ and stv_ write. Narrow elements are always stored one by
  * one or in whole aligned vectors that belong to the tensor: a store never touches a neighbour.
  *
@@ -25,9 +25,8 @@ INGOT_DEV void st_f32(void *p, float v) { *(float *)p = v; }
 INGOT_DEV void st_f16(void *p, float v) { st_2(p, f2h(v)); }
 INGOT_DEV void st_bf16(void *p, float v) { st_2(p, f2bf(v)); }
 
-/* The 16 bits as they are: copies of a type to itself keep every NaN. */
-INGOT_DEV uint16_t ld_u16(const void *p) { return ld_2(p); }
-INGOT_DEV void st_u16(void *p, uint16_t v) { st_2(p, v); }
+INGOT_DEV int32_t ld_i32(const void *p) { return *(const int32_t *)p; }
+INGOT_DEV void st_i32(void *p, int32_t v) { *(int32_t *)p = v; }
 
 /* ---- vectors: p is aligned to the vector's size, or to 16 bytes where that is less --------------- */
 
@@ -56,10 +55,9 @@ INGOT_DEV void ldv_bf16(const void *p, float (&v)[8]) {
     v[0] = bf162_lo(t.x), v[1] = bf162_hi(t.x), v[2] = bf162_lo(t.y), v[3] = bf162_hi(t.y);
     v[4] = bf162_lo(t.z), v[5] = bf162_hi(t.z), v[6] = bf162_lo(t.w), v[7] = bf162_hi(t.w);
 }
-INGOT_DEV void ldv_u16(const void *p, uint16_t (&v)[8]) {
+INGOT_DEV void ldv_i32(const void *p, int32_t (&v)[4]) {
     const uint4 t = ld_16(p);
-    v[0] = (uint16_t)t.x, v[1] = (uint16_t)(t.x >> 16), v[2] = (uint16_t)t.y, v[3] = (uint16_t)(t.y >> 16);
-    v[4] = (uint16_t)t.z, v[5] = (uint16_t)(t.z >> 16), v[6] = (uint16_t)t.w, v[7] = (uint16_t)(t.w >> 16);
+    v[0] = (int32_t)t.x, v[1] = (int32_t)t.y, v[2] = (int32_t)t.z, v[3] = (int32_t)t.w;
 }
 INGOT_DEV void stv_f32(void *p, const float (&v)[4]) {
     st_16(p, make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]), __float_as_uint(v[3])));
@@ -75,9 +73,8 @@ INGOT_DEV void stv_f16(void *p, const float (&v)[8]) {
 INGOT_DEV void stv_bf16(void *p, const float (&v)[8]) {
     st_16(p, make_uint4(pack_bf162(v[0], v[1]), pack_bf162(v[2], v[3]), pack_bf162(v[4], v[5]), pack_bf162(v[6], v[7])));
 }
-INGOT_DEV void stv_u16(void *p, const uint16_t (&v)[8]) {
-    st_16(p, make_uint4(v[0] | (uint32_t)v[1] << 16, v[2] | (uint32_t)v[3] << 16, v[4] | (uint32_t)v[5] << 16,
-                        v[6] | (uint32_t)v[7] << 16));
+INGOT_DEV void stv_i32(void *p, const int32_t (&v)[4]) {
+    st_16(p, make_uint4((uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (uint32_t)v[3]));
 }
 
 /* ---- indices -------------------------------------------------------------------------------------- */

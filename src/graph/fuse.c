@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* fuse.c - fewer launches for the same numbers: two tables of rules and the checks that make them legal.
  *
- * 1. `merges`: a node and the only node that reads its result become one call.  A rule says what the merged call is;
+ * 1. `merges`: a node and the only node that reads its result become one call, and so do two products and a GLU of
+ *    them.  A rule says what the merged call is;
  *    when it is legal is decided once, here: the intermediate is no output, nothing else reads or writes its memory
  *    through any view, and the merged call, put in the place of the first or else of the second, reads and writes
  *    nothing across a step that writes or reads the same bytes.
@@ -16,7 +17,9 @@ int ingot_call_reads(const struct ingot_call *call, const ingot_tensor *reads[IN
     for (int i = 0; i < INGOT_MAX_SRC; i++)
         if (call->src[i] && !(i == 1 && call->have_q8_in)) reads[n++] = call->src[i];
     if (call->mul) reads[n++] = call->mul;
-    if (call->add) reads[n++] = call->add;
+    for (int i = 0; i < 2; i++)
+        if (call->add[i]) reads[n++] = call->add[i];
+    if (call->up) reads[n++] = call->up;
     return n;
 }
 
@@ -94,12 +97,23 @@ static bool merge_norm_mul(ingot_context *ctx, const struct ingot_call *norm, co
 static bool merge_product_add(ingot_context *ctx, const struct ingot_call *product, const struct ingot_call *add,
                               struct ingot_call *merged) {
     const ingot_tensor *other = other_source(add, product->dst);
-    if (product->add || !other || other->type != INGOT_TYPE_F32) return false;
-    if (!ingot_same_shape(other, product->dst)) return false;
+    if (!other || !ingot_same_shape(add->dst, product->dst) || add->dst->type != INGOT_TYPE_F32) return false;
+    if (!ingot_mul_mat_takes_add(ctx, product, other)) return false;
     *merged = *product;
-    merged->add = other;
+    merged->add[product->add[0] ? 1 : 0] = other;
     merged->dst = add->dst;
-    return ingot_mul_mat_takes_add(ctx, merged);
+    return true;
+}
+
+static bool merge_product_halves(ingot_context *ctx, const struct ingot_call *product, const struct ingot_call *glu,
+                                 struct ingot_call *merged) {
+    if (glu->src[1] || !same_view(glu->src[0], product->dst)) return false;
+    if (!ingot_mul_mat_takes_glu(ctx, product, NULL)) return false;
+    *merged = *product;
+    merged->gated = true;
+    merged->glu = glu->params.params.glu;
+    merged->dst = glu->dst;
+    return true;
 }
 
 static const struct {
@@ -110,6 +124,9 @@ static const struct {
 } merges[] = {
     {"rms_norm * row", INGOT_OP_RMS_NORM, INGOT_OP_MUL, merge_norm_mul},
     {"mul_mat + tensor", INGOT_OP_MUL_MAT, INGOT_OP_ADD, merge_product_add},
+    {"mul_mat_id + tensor", INGOT_OP_MUL_MAT_ID, INGOT_OP_ADD, merge_product_add},
+    {"glu of mul_mat", INGOT_OP_MUL_MAT, INGOT_OP_GLU, merge_product_halves},
+    {"glu of mul_mat_id", INGOT_OP_MUL_MAT_ID, INGOT_OP_GLU, merge_product_halves},
 };
 
 /* The only step that reads the result of step `s`, or -1 if there is not exactly one or the result is seen otherwise. */
@@ -160,10 +177,61 @@ static bool merge_at(struct ingot_planner *p, int i) {
     return false;
 }
 
+/* ---- merging two products and the GLU of them */
+
+static bool is_product(const struct ingot_call *call) {
+    return call->op == INGOT_OP_MUL_MAT || call->op == INGOT_OP_MUL_MAT_ID;
+}
+
+/* The product that makes `t` for step `j` alone, or -1. */
+static int product_for(const struct ingot_planner *p, const ingot_tensor *t, int j) {
+    for (int s = j - 1; s >= 0; s--)
+        if (is_product(&p->steps[s].call) && same_view(p->steps[s].call.dst, t)) return only_reader(p, s) == j ? s : -1;
+    return -1;
+}
+
+/* True if both multiply the same activations in the same way. */
+static bool same_activations(const struct ingot_call *a, const struct ingot_call *b) {
+    if (a->op != b->op || a->params.params.mul_mat.prec != b->params.params.mul_mat.prec) return false;
+    return same_view(a->src[1], b->src[1]) && (!a->src[2] || same_view(a->src[2], b->src[2]));
+}
+
+/* True if step `s` may as well run in place of step `j`, writing j's result. */
+static bool may_run_at(const struct ingot_planner *p, int s, int j) {
+    const ingot_tensor *read[INGOT_MAX_READS];
+    for (int n = ingot_call_reads(&p->steps[s].call, read) - 1; n >= 0; n--)
+        if (ingot_values_overlap(read[n], p->steps[j].call.dst) || !untouched(p, read[n], s, j, false)) return false;
+    return true;
+}
+
+static void gate_at(struct ingot_planner *p, int j) {
+    const struct ingot_call *glu = &p->steps[j].call;
+    if (glu->op != INGOT_OP_GLU || !glu->src[1]) return;
+    int i[2] = {product_for(p, glu->src[0], j), product_for(p, glu->src[1], j)};
+    if (i[0] < 0 || i[1] < 0 || i[0] == i[1]) return;
+    const struct ingot_call *gate = &p->steps[i[0]].call, *up = &p->steps[i[1]].call;
+    if (!same_activations(gate, up) || !ingot_mul_mat_takes_glu(p->ctx, gate, up)) return;
+    if (!may_run_at(p, i[0], j) || !may_run_at(p, i[1], j)) return;
+    struct ingot_call merged = *gate;
+    merged.gated = true;
+    merged.up = up->src[0];
+    merged.add[1] = up->add[0];
+    merged.glu = glu->params.params.glu;
+    merged.dst = glu->dst;
+    merged.constant_weight = gate->constant_weight && up->constant_weight;
+    ingot_log(p->ctx, "graph: glu of two %s in one call (steps %d, %d, %d)", ingot_op_name((ingot_op)gate->op), i[0],
+              i[1], j);
+    for (int n = 0; n < 2; n++) p->steps[i[n]].call = (struct ingot_call){.op = INGOT_OP_NONE};
+    p->steps[j].call = merged;
+    p->fused += 2;
+    ingot_count_uses(p);
+}
+
 void ingot_fuse(struct ingot_planner *p) {
     ingot_count_uses(p);
     for (int i = 0; i < p->step_count; i++)
         while (merge_at(p, i)) continue;
+    for (int j = 0; j < p->step_count; j++) gate_at(p, j);
     int kept = 0;
     for (int i = 0; i < p->step_count; i++)
         if (p->steps[i].call.op != INGOT_OP_NONE) p->steps[kept++] = p->steps[i];
@@ -172,7 +240,7 @@ void ingot_fuse(struct ingot_planner *p) {
 
 /* ---- activations rounded to q8 */
 
-static const int rounds[] = {INGOT_OP_RMS_NORM, INGOT_OP_SWIGLU, INGOT_OP_ATTENTION};
+static const int rounds[] = {INGOT_OP_RMS_NORM, INGOT_OP_GLU, INGOT_OP_ATTENTION};
 
 /* q8 lies in the order of elements with a scale for each 32, so a contiguous tensor reshaped to other columns has the
  * same bytes as long as no block of 32 runs across a column. */
@@ -264,7 +332,7 @@ ingot_status ingot_share_q8(struct ingot_planner *p) {
         const struct ingot_call *call = &old[i].call;
         place = p->step_count;
         p->steps[place] = old[i];
-        if (call->op == INGOT_OP_MUL_MAT && ingot_mul_mat_wants_q8(p->ctx, call)) st = take_q8(p, place, &place);
+        if (is_product(call) && ingot_mul_mat_wants_q8(p->ctx, call)) st = take_q8(p, place, &place);
         struct ingot_value *base = call->dst ? ingot_value_of(call->dst)->base : NULL;
         if (base && base->origin == INGOT_ORIGIN_NODE && base->producer < 0) base->producer = place;
         p->step_count = place + 1;

@@ -101,7 +101,7 @@ static inline struct ingot_value *ingot_value_of(const ingot_tensor *t)
 }
 
 /* ---- fuse.c */
-enum { INGOT_MAX_READS = INGOT_MAX_SRC + 2 };
+enum { INGOT_MAX_READS = INGOT_MAX_SRC + 4 };
 /* The tensors whose memory a call reads (0 .. INGOT_MAX_READS of them). */
 int ingot_call_reads(const struct ingot_call *call, const ingot_tensor *reads[INGOT_MAX_READS]);
 /* Fills in reads, writes and producer of every base from the steps. */

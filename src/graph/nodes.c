@@ -68,7 +68,8 @@ static ingot_tensor *no_params(ingot_graph *g, ingot_op op) {
 ingot_tensor *ingot_get_rows(ingot_graph *g, ingot_tensor *table, ingot_tensor *ids) {
     struct ingot_call call = {.op = INGOT_OP_GET_ROWS, .src = {table, ids}};
     if (!takes(g, INGOT_OP_GET_ROWS, table, ids, ids, NULL)) return NULL;
-    return add_result(g, &call, INGOT_TYPE_F32, table->ne[0], ids->ne[0], ids->ne[1], ids->ne[2]);
+    ingot_type type = table->type == INGOT_TYPE_I32 ? INGOT_TYPE_I32 : INGOT_TYPE_F32;
+    return add_result(g, &call, type, table->ne[0], ids->ne[0], ids->ne[1], ids->ne[2]);
 }
 
 ingot_tensor *ingot_set_rows(ingot_graph *g, ingot_tensor *dst, ingot_tensor *rows, ingot_tensor *ids) {
@@ -134,15 +135,37 @@ ingot_tensor *ingot_rope_inplace(ingot_graph *g, ingot_tensor *a, ingot_tensor *
     return rope(g, a, pos, factors, params, true);
 }
 
-ingot_tensor *ingot_silu(ingot_graph *g, ingot_tensor *a) {
-    struct ingot_call call = {.op = INGOT_OP_SILU, .src = {a}};
-    if (!takes(g, INGOT_OP_SILU, a, a, a, NULL)) return NULL;
+static ingot_tensor *unary(ingot_graph *g, ingot_op op, ingot_tensor *a) {
+    struct ingot_call call = {.op = (int)op, .src = {a}};
+    if (!takes(g, op, a, a, a, NULL)) return NULL;
     return add_like(g, &call, a->type, a);
 }
 
-ingot_tensor *ingot_swiglu(ingot_graph *g, ingot_tensor *gate, ingot_tensor *up) {
-    struct ingot_call call = {.op = INGOT_OP_SWIGLU, .src = {gate, up}};
-    if (!takes(g, INGOT_OP_SWIGLU, gate, gate, gate, up)) return NULL;
+ingot_tensor *ingot_silu(ingot_graph *g, ingot_tensor *a) {
+    return unary(g, INGOT_OP_SILU, a);
+}
+
+ingot_tensor *ingot_relu(ingot_graph *g, ingot_tensor *a) {
+    return unary(g, INGOT_OP_RELU, a);
+}
+
+ingot_tensor *ingot_gelu(ingot_graph *g, ingot_tensor *a) {
+    return unary(g, INGOT_OP_GELU, a);
+}
+
+ingot_tensor *ingot_gelu_erf(ingot_graph *g, ingot_tensor *a) {
+    return unary(g, INGOT_OP_GELU_ERF, a);
+}
+
+ingot_tensor *ingot_gelu_quick(ingot_graph *g, ingot_tensor *a) {
+    return unary(g, INGOT_OP_GELU_QUICK, a);
+}
+
+ingot_tensor *ingot_glu(ingot_graph *g, ingot_tensor *gate, ingot_tensor *up, const ingot_glu_params *params) {
+    struct ingot_call call = {.op = INGOT_OP_GLU, .src = {gate, up}};
+    if (!takes(g, INGOT_OP_GLU, gate, gate, gate, up)) return NULL;
+    if (!params) return no_params(g, INGOT_OP_GLU);
+    call.params.params.glu = *params;
     int64_t halves = up ? 1 : 2;
     return add_result(g, &call, gate->type, gate->ne[0] / halves, gate->ne[1], gate->ne[2], gate->ne[3]);
 }
@@ -160,6 +183,14 @@ ingot_tensor *ingot_mul_mat(ingot_graph *g, ingot_tensor *a, ingot_tensor *b, in
     call.params.params.mul_mat.prec = prec;
     call.constant_weight = ingot_value_of(a)->base->origin == INGOT_ORIGIN_WEIGHT;
     return add_result(g, &call, INGOT_TYPE_F32, a->ne[1], b->ne[1], b->ne[2], b->ne[3]);
+}
+
+ingot_tensor *ingot_mul_mat_id(ingot_graph *g, ingot_tensor *a, ingot_tensor *b, ingot_tensor *ids, ingot_prec prec) {
+    struct ingot_call call = {.op = INGOT_OP_MUL_MAT_ID, .src = {a, b, ids}};
+    if (!takes(g, INGOT_OP_MUL_MAT_ID, a, b, ids, NULL)) return NULL;
+    call.params.params.mul_mat.prec = prec;
+    call.constant_weight = ingot_value_of(a)->base->origin == INGOT_ORIGIN_WEIGHT;
+    return add_result(g, &call, INGOT_TYPE_F32, a->ne[1], ids->ne[0], ids->ne[1], 1);
 }
 
 ingot_tensor *ingot_attention(ingot_graph *g, ingot_tensor *q, ingot_tensor *k, ingot_tensor *v, ingot_tensor *kv_len,

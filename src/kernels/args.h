@@ -17,7 +17,7 @@ struct ingot_arg_tensor {
     int64_t nb[4];
 };
 
-/* Activations rounded to 8 bits ("q8"), one column after the other, written by QUANTIZE (and by RMS_NORM, SWIGLU and
+/* Activations rounded to 8 bits ("q8"), one column after the other, written by QUANTIZE (and by RMS_NORM, GLU and
  * ATTENTION when the planner asks), read by MMVQ.
  *
  *   qs      column c, element i:   qs[c*k + i]                 int8, k a multiple of 32, base aligned to 16
@@ -38,8 +38,15 @@ struct ingot_dequant_args {
     struct ingot_arg_tensor src, dst;
 };
 
-/* COPY plain type -> tile (plain type): element i of src in ne order goes to element i of dst; shapes may differ. */
+/* COPY plain type -> tile (another plain type): element i of src in ne order goes to element i of dst; shapes may
+ * differ. */
 struct ingot_copy_args {
+    struct ingot_arg_tensor src, dst;
+};
+
+/* MOVE: bits, tile = bytes of a piece (1, 2, 4, 8, 16).  ne and nb count pieces, whatever the type: piece i of src in ne
+ * order goes to piece i of dst; shapes may differ.  All addresses are multiples of the piece. */
+struct ingot_move_args {
     struct ingot_arg_tensor src, dst;
 };
 
@@ -47,6 +54,11 @@ struct ingot_copy_args {
 struct ingot_quantize_args {
     struct ingot_arg_tensor src;
     struct ingot_arg_q8     dst;
+};
+
+/* ingot_glu_kind, for kernels. */
+enum ingot_arg_glu {
+    INGOT_ARG_REGLU, INGOT_ARG_GEGLU, INGOT_ARG_SWIGLU, INGOT_ARG_SWIGLU_OAI, INGOT_ARG_GEGLU_ERF, INGOT_ARG_GEGLU_QUICK
 };
 
 /* A tensor [m, n, ne2, ne3] of f32 that a product adds; stride 0 repeats it over a dimension (a bias).  NULL: none. */
@@ -63,40 +75,58 @@ struct ingot_mmv_add {
  * the experts of a token, c the tokens.  An id outside 0 .. experts-1 reads no weight and gives NaN.
  * Columns beyond the tile are done in further passes (more blocks), so any n works with any tile. */
 struct ingot_mmv_args {
+    /* What a block needs first comes first: arguments arrive by lines of 64 bytes, each a wait when a launch is new. */
+    struct ingot_mmv_shape {      /* of launches that src/ops/mmv.c plans block by block */
+        int32_t flags;            /* INGOT_MMV_ */
+        int32_t blocks;           /* per matrix of dst */
+        int32_t share, rest;      /* m / blocks, m % blocks: a block has share rows, the first `rest` blocks one more */
+        int32_t across;           /* warps along k */
+        int32_t inverse;          /* warp * inverse >> 16 is warp / across */
+        int32_t units;            /* columns of a row, in units of 64 or slabs of 256 */
+        int32_t depth;            /* slots of a warp's ring */
+        int32_t log_width;        /* 1 << log_width lanes share a row: 8, 16 or 32 */
+        int32_t log_slot;         /* a slot holds 1 << log_slot rows of each matrix */
+        int32_t step;             /* rows that the block's slots of one turn hold, of each matrix */
+        int32_t last;             /* bytes of a row's last slice */
+        int32_t stride;           /* bytes between rows in a slot */
+        int32_t stages;           /* where the warps' stages begin in shared memory */
+        int32_t reserved;
+    } shape;
     const void *w;                /* row i of matrix (b, c): w + i*w_nb1 + b*w_nb2 + c*w_nb3 */
-    const void *w2;               /* NULL, or a second matrix of the same strides */
-    int64_t w_nb1, w_nb2, w_nb3;
-    int64_t m, n, k;              /* rows of w, columns of x, depth (a multiple of w's block) */
-    int64_t ne2, ne3;             /* of dst */
-    int64_t x_ne2;                /* of x: ne2, or a divisor of it with ids */
-    int64_t ratio2, ratio3;       /* dst's matrices per w's matrix */
+    int64_t w_nb1;
     struct ingot_arg_q8 q8;       /* MMVQ: column j of (b, c) is q8 column (c*x_ne2 + b mod x_ne2)*n + j */
-    const void *x;                /* MMVF: f32, element stride x_nb0 */
-    int64_t x_nb0, x_nb1, x_nb2, x_nb3;
+    int64_t m, n, k;              /* rows of w, columns of x, depth (a multiple of w's block) */
     float  *dst;                  /* row-contiguous: dst_nb0 is 4 */
     int64_t dst_nb1, dst_nb2, dst_nb3;
     struct ingot_mmv_add add[2];  /* what is added (may be dst itself where there is one matrix) */
+    const void *w2;               /* NULL, or a second matrix of the same strides */
+    int64_t w_nb2, w_nb3;
+    int64_t ne2, ne3;             /* of dst */
+    int64_t x_ne2;                /* of x: ne2, or a divisor of it with ids */
+    int64_t ratio2, ratio3;       /* dst's matrices per w's matrix */
+    const void *x;                /* MMVF: f32, element stride x_nb0 */
+    int64_t x_nb0, x_nb1, x_nb2, x_nb3;
     const int32_t *ids;           /* NULL, or the expert of (b, c) at ids + b*ids_nb0 + c*ids_nb1 (bytes) */
     int64_t ids_nb0, ids_nb1, experts;
     int32_t w_is_constant;        /* 1: nothing on the stream writes w or w2, they may be read early */
     int32_t glu;                  /* two matrices: an ingot_glu_kind */
     float   glu_alpha, glu_limit;
-    struct ingot_mmv_shape {      /* how the block is laid out, for kernels whose launch src/ops/mmv.c plans */
-        int32_t blocks;           /* per matrix of dst */
-        int32_t across;           /* warps along k */
-        int32_t groups;           /* warps along rows */
-        int32_t depth;            /* slots of a warp's ring */
-        int32_t late;             /* 1: let the next launch in only after the wait for the one before */
-        int32_t reserved;
-    } shape;
+};
+enum {
+    INGOT_MMV_EARLY = 1, /* w is constant and known: read it before the wait for the launch before */
+    INGOT_MMV_LATE  = 2, /* let the next launch in only after that wait */
+    INGOT_MMV_PAIR  = 4, /* two matrices and a GLU */
+    INGOT_MMV_ADD   = 8, /* there is something to add */
+    INGOT_MMV_MANY  = 16 /* more than one matrix of dst, or chosen by ids */
 };
 
-/* GET_ROWS type -> f32.  dst [k, n, b, c], ids i32 [n, b, c]. */
+/* GET_ROWS type -> f32 (i32 -> i32).  dst [k, n, b, c], ids i32 [n, b, c]. */
 struct ingot_get_rows_args {
     struct ingot_arg_tensor src, ids, dst;
 };
 
-/* SET_ROWS f32 -> type.  ids i32 or i64 (ids_size 4 or 8), repeated over dimensions 2 and 3 of src. */
+/* SET_ROWS tile (f32; f16 too for block formats) -> type.  ids i32 or i64 (ids_size 4 or 8), repeated over dimensions 2
+ * and 3 of src.  Block formats: ids with NULL data name each row's own number. */
 struct ingot_set_rows_args {
     struct ingot_arg_tensor src, ids, dst;
     int32_t ids_size, reserved;
@@ -138,16 +168,20 @@ struct ingot_rope_args {
     float   freq_scale, ext_factor, magnitude, corr_low, corr_high, reserved;
 };
 
-/* SILU type. */
+/* UNARY type: the function of the gate in the GLU of this kind. */
 struct ingot_unary_args {
     struct ingot_arg_tensor src, dst;
+    int32_t kind, reserved;
 };
 
-/* SWIGLU type: gate and up of dst's shape (the split form arrives as two views).  dst: NULL data if only q8 is wanted;
+/* GLU type: gate and up of dst's shape (the split form arrives as two views).  dst: NULL data if only q8 is wanted;
  * q8 (f32 only): NULL qs if not wanted. */
 struct ingot_glu_args {
     struct ingot_arg_tensor gate, up, dst;
     struct ingot_arg_q8     q8;
+    int32_t kind; /* an ingot_glu_kind */
+    float   alpha, limit;
+    int32_t reserved;
 };
 
 /* SOFT_MAX f32, tile = type of mask (f32, f16; f32 with NULL data when absent). */

@@ -75,12 +75,18 @@ const struct ingot_kernel *ingot_find(const struct ingot_table *table, enum ingo
 const struct ingot_kernel *ingot_find_exact(const struct ingot_table *table, enum ingot_family family,
                                             ingot_type type, int64_t tile);
 
-/* Launches `kernel` on the context's stream with one argument struct.  grid: blocks, 1 .. 2^31-1.  Where its code
+/* How a kernel is launched: blocks, 1 .. 2^31-1; threads of a block and bytes of its dynamic shared memory, 0: the row's. */
+struct ingot_grid {
+    int64_t  blocks;
+    uint32_t threads, smem;
+};
+
+/* Launches `kernel` on the context's stream with one argument struct.  Where its code
  * is of level 9.0 or later the launch is programmatic-dependent: every kernel waits by itself before it touches what
  * others wrote.  A failure's text names kernel, grid, block and shared memory. */
-ingot_status ingot_launch(ingot_context *ctx, const struct ingot_kernel *kernel, int64_t grid, const void *args);
+ingot_status ingot_launch(ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_grid grid, const void *args);
 /* One log line "what -> symbol, N blocks" if the context has a log. */
-void ingot_log_choice(const ingot_context *ctx, const char *what, const struct ingot_kernel *kernel, int64_t grid);
+void ingot_log_choice(const ingot_context *ctx, const char *what, const struct ingot_kernel *kernel, int64_t blocks);
 
 /* ---- GEMM by cuBLASLt.  d (f32, m x n, column j at d + j*ldd) = a^T b: a is k x m with column stride lda, b k x n,
  * both of `type` (f32, f16, bf16), strides in elements; `batch` products with strides in elements. */

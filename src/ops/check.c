@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-static const char *const slot_names[SLOT_COUNT] = {"src[0]", "src[1]", "src[2]", "src[3]", "dst", "mul", "add"};
+static const char *const slot_names[SLOT_COUNT] = {"src[0]", "src[1]", "src[2]", "src[3]", "dst",
+                                                   "mul",    "add[0]", "add[1]", "up"};
 
 const char *ingot_slot_name(enum ingot_slot slot) {
     return slot_names[slot];
@@ -14,7 +15,9 @@ const char *ingot_slot_name(enum ingot_slot slot) {
 const ingot_tensor *ingot_call_tensor(const struct ingot_call *call, enum ingot_slot slot) {
     if (slot == SLOT_DST) return call->dst;
     if (slot == SLOT_MUL) return call->mul;
-    if (slot == SLOT_ADD) return call->add;
+    if (slot == SLOT_ADD0) return call->add[0];
+    if (slot == SLOT_ADD1) return call->add[1];
+    if (slot == SLOT_UP) return call->up;
     return call->src[slot];
 }
 
@@ -36,7 +39,7 @@ static unsigned set_of(ingot_type type) {
     return ingot_is_block_type(type) ? TYPES_BLOCK : TYPES_OTHER;
 }
 
-/* "f32, f16, bf16" for a set of plain types. */
+/* "f32 or f16 or a block format" for a set of types. */
 static const char *describe_set(unsigned set, char text[64]) {
     int at = 0;
 
@@ -44,6 +47,7 @@ static const char *describe_set(unsigned set, char text[64]) {
     for (int i = 0; i < PLAIN_SETS; i++)
         if (set & plain_sets[i].set)
             at += snprintf(text + at, 64 - (size_t)at, "%s%s", at ? " or " : "", ingot_type_name(plain_sets[i].type));
+    if (set & TYPES_BLOCK) snprintf(text + at, 64 - (size_t)at, "%sa block format", at ? " or " : "");
     return text;
 }
 
@@ -199,7 +203,7 @@ static ingot_status check_relations(ingot_context *ctx, const struct ingot_call 
 /* Rounding to q8 works on whole blocks of 32; ops that do it on the way do it from f32. */
 static ingot_status check_q8_out(ingot_context *ctx, const struct ingot_call *call) {
     const ingot_tensor *t = call->dst != NULL ? call->dst : call->src[0];
-    bool split = call->op == INGOT_OP_SWIGLU && call->dst == NULL && call->src[1] == NULL;
+    bool split = call->op == INGOT_OP_GLU && call->dst == NULL && call->src[1] == NULL;
     int64_t k = split ? t->ne[0] / 2 : t->ne[0];
     char a[96];
 
@@ -279,7 +283,8 @@ static bool is_same_memory(const ingot_tensor *a, const ingot_tensor *b) {
 static ingot_status check_overlap(ingot_context *ctx, const struct ingot_call *call, enum ingot_slot slot) {
     const ingot_tensor *t = ingot_call_tensor(call, slot), *dst = call->dst;
     const struct ingot_op_rule *rule = &ingot_op_rules[call->op];
-    bool may = slot == SLOT_ADD || (slot <= SLOT_S3 && (rule->in_place >> slot & 1));
+    bool may =
+        ((slot == SLOT_ADD0 || slot == SLOT_ADD1) && !call->gated) || (slot <= SLOT_S3 && (rule->in_place >> slot & 1));
     char a[96], b[96];
 
     if (dst == NULL || !ingot_overlap(t, dst)) return INGOT_OK;

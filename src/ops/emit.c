@@ -9,12 +9,23 @@
 #include <string.h>
 
 static ingot_emit_fn *const emit_fns[INGOT_OP_INTERNAL_COUNT] = {
-    [INGOT_OP_GET_ROWS] = ingot_emit_get_rows, [INGOT_OP_SET_ROWS] = ingot_emit_set_rows,
-    [INGOT_OP_CPY] = ingot_emit_cpy,           [INGOT_OP_ADD] = ingot_emit_binary,
-    [INGOT_OP_MUL] = ingot_emit_binary,        [INGOT_OP_RMS_NORM] = ingot_emit_rms_norm,
-    [INGOT_OP_ROPE] = ingot_emit_rope,         [INGOT_OP_SILU] = ingot_emit_silu,
-    [INGOT_OP_SWIGLU] = ingot_emit_swiglu,     [INGOT_OP_SOFT_MAX] = ingot_emit_soft_max,
-    [INGOT_OP_MUL_MAT] = ingot_emit_mul_mat,   [INGOT_OP_ATTENTION] = ingot_emit_attention,
+    [INGOT_OP_GET_ROWS] = ingot_emit_get_rows,
+    [INGOT_OP_SET_ROWS] = ingot_emit_set_rows,
+    [INGOT_OP_CPY] = ingot_emit_cpy,
+    [INGOT_OP_ADD] = ingot_emit_binary,
+    [INGOT_OP_MUL] = ingot_emit_binary,
+    [INGOT_OP_RMS_NORM] = ingot_emit_rms_norm,
+    [INGOT_OP_ROPE] = ingot_emit_rope,
+    [INGOT_OP_SILU] = ingot_emit_unary,
+    [INGOT_OP_RELU] = ingot_emit_unary,
+    [INGOT_OP_GELU] = ingot_emit_unary,
+    [INGOT_OP_GELU_ERF] = ingot_emit_unary,
+    [INGOT_OP_GELU_QUICK] = ingot_emit_unary,
+    [INGOT_OP_GLU] = ingot_emit_glu,
+    [INGOT_OP_SOFT_MAX] = ingot_emit_soft_max,
+    [INGOT_OP_MUL_MAT] = ingot_emit_mul_mat,
+    [INGOT_OP_MUL_MAT_ID] = ingot_emit_mul_mat,
+    [INGOT_OP_ATTENTION] = ingot_emit_attention,
     [INGOT_OP_QUANTIZE] = ingot_emit_quantize,
 };
 
@@ -93,30 +104,36 @@ static const char *describe_call(const struct ingot_call *call, char text[128]) 
     const ingot_tensor *a = call->src[0], *t = call->dst != NULL ? call->dst : a;
     char shape[96];
 
-    if (call->op == INGOT_OP_MUL_MAT)
-        snprintf(text, 128, "mul_mat %s m=%lld n=%lld k=%lld", ingot_type_name(a->type), (long long)a->ne[1],
-                 (long long)ingot_rows(t), (long long)a->ne[0]);
+    if (call->op == INGOT_OP_MUL_MAT || call->op == INGOT_OP_MUL_MAT_ID)
+        snprintf(text, 128, "%s %s m=%lld n=%lld k=%lld", ingot_call_name(call->op), ingot_type_name(a->type),
+                 (long long)a->ne[1], (long long)ingot_rows(t), (long long)a->ne[0]);
     else snprintf(text, 128, "%s %s", ingot_call_name(call->op), ingot_describe(t, shape));
     return text;
 }
 
-ingot_status ingot_emit_kernel(struct ingot_emitter *em, const struct ingot_kernel *kernel, int64_t items,
-                               int64_t groups, const void *args, size_t bytes) {
-    struct ingot_command command = {.kind = INGOT_COMMAND_KERNEL, .kernel = kernel};
-    int64_t unit = kernel->unit > 0 ? kernel->unit : 1;
-    int64_t blocks = items / unit + (items % unit != 0);
+ingot_status ingot_emit_grid(struct ingot_emitter *em, const struct ingot_kernel *kernel, struct ingot_grid grid,
+                             const void *args, size_t bytes) {
+    struct ingot_command command = {.kind = INGOT_COMMAND_KERNEL, .kernel = kernel, .grid = grid};
     char text[128];
 
     assert(bytes <= INGOT_MAX_ARGS);
-    if (blocks == 0 || groups == 0) return INGOT_OK;
-    if (blocks > INT32_MAX / groups)
-        return ingot_fail(em->ctx, INGOT_ERR_UNSUPPORTED, "%s: %s needs %lld x %lld blocks, expected 2^31-1 at most",
-                          describe_call(em->call, text), kernel->symbol, (long long)blocks, (long long)groups);
-    command.grid = blocks * groups;
+    if (grid.blocks > INT32_MAX)
+        return ingot_fail(em->ctx, INGOT_ERR_UNSUPPORTED, "%s: %s needs more than 2^31-1 blocks",
+                          describe_call(em->call, text), kernel->symbol);
     memcpy(command.u.args, args, bytes);
     if (!em->dry && em->ctx->log != NULL)
-        ingot_log_choice(em->ctx, describe_call(em->call, text), kernel, command.grid);
+        ingot_log_choice(em->ctx, describe_call(em->call, text), kernel, grid.blocks);
     return em->push(em, &command);
+}
+
+ingot_status ingot_emit_kernel(struct ingot_emitter *em, const struct ingot_kernel *kernel, int64_t items,
+                               int64_t groups, const void *args, size_t bytes) {
+    int64_t unit = kernel->unit > 0 ? kernel->unit : 1;
+    int64_t blocks = items / unit + (items % unit != 0);
+
+    if (blocks == 0 || groups == 0) return INGOT_OK;
+    blocks = blocks > INT32_MAX / groups ? INT64_MAX : blocks * groups;
+    return ingot_emit_grid(em, kernel, (struct ingot_grid){.blocks = blocks}, args, bytes);
 }
 
 ingot_status ingot_emit_gemm(struct ingot_emitter *em, const struct ingot_gemm *gemm) {

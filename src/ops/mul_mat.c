@@ -5,20 +5,23 @@
  *   block format  B to q8, MMVQ                      A and B to f16, GEMM
  *   f32 f16 bf16  B to f32, MMVF                     B to A's type, GEMM
  *
+ * MUL_MAT_ID is the left column, whatever the number of tokens: dst's matrices are pairs of an expert and a token, of
+ * one column each, and the kernel looks the expert's matrix up.
+ *
  * With prec F32 a block format is decoded to f32 first, and the GEMM is one of f32.  Conversions that change nothing
  * are left out.  Which path is taken depends on types, shapes and strides alone, never on pointers: a plan made without
  * data must ask for the scratch that the run needs. */
-#include "emit.h"
+#include "mmv.h"
 
 enum path { PATH_NONE, PATH_MMVQ, PATH_MMVF, PATH_GEMM };
-
-enum { MMV_COLUMNS = 8 }; /* up to so many columns MMV reads the weights once; beyond, a GEMM is faster */
 
 /* What is multiplied after dimensions are folded: A repeated over dimension 2 or 3 of B is one matrix with more columns
  * whenever those lie one stride apart. */
 struct product {
-    ingot_tensor a, b, d, add;
-    bool has_add;
+    ingot_tensor a, b, d, add[2];
+    bool has_add[2];
+    ingot_tensor up;         /* gated: the second weights */
+    const ingot_tensor *ids; /* MUL_MAT_ID: which of A's matrices each of dst's takes; nothing is folded */
 };
 
 struct choice {
@@ -42,49 +45,60 @@ static void fold_one(ingot_tensor *t, int dim, int64_t ratio) {
 
 /* Folds what A is repeated over into B's columns.  Without `with_b` B's strides do not matter. */
 static void fold(struct product *p, bool with_b) {
-    for (int dim = 2; dim < 4; dim++) {
+    for (int dim = 2; dim < 4 && p->ids == NULL; dim++) {
         int64_t ratio = p->b.ne[dim] / p->a.ne[dim];
         if (ratio == 1) continue;
         if (dim == 3 && p->b.ne[2] != 1) continue; /* columns of other matrices lie between */
-        if (!can_fold(&p->d, dim) || (with_b && !can_fold(&p->b, dim)) || (p->has_add && !can_fold(&p->add, dim)))
-            continue;
+        bool can = can_fold(&p->d, dim) && (!with_b || can_fold(&p->b, dim));
+        for (int i = 0; i < 2; i++) can = can && (!p->has_add[i] || can_fold(&p->add[i], dim));
+        if (!can) continue;
         fold_one(&p->b, dim, ratio);
         fold_one(&p->d, dim, ratio);
-        if (p->has_add) fold_one(&p->add, dim, ratio);
+        for (int i = 0; i < 2; i++)
+            if (p->has_add[i]) fold_one(&p->add[i], dim, ratio);
     }
 }
 
+/* [k, s, t] as [k, 1, s, t]: each column a matrix. */
+static void split_columns(ingot_tensor *t) {
+    t->ne[3] = t->ne[2], t->nb[3] = t->nb[2];
+    t->ne[2] = t->ne[1], t->nb[2] = t->nb[1];
+    t->ne[1] = 1;
+}
+
+/* dst = A * B, without what is added and gated. */
 static struct product product_of(const struct ingot_call *call, bool staged) {
     struct product p = {.a = *call->src[0], .b = *call->src[1], .d = *call->dst};
 
     if (staged) p.d = ingot_like(call->dst, INGOT_TYPE_F32);
-    if (call->add != NULL) {
-        p.add = *call->add;
-        p.has_add = true;
+    if (call->op == INGOT_OP_MUL_MAT_ID) {
+        p.ids = call->src[2];
+        split_columns(&p.b);
+        split_columns(&p.d);
     }
     return p;
 }
 
+/* A tensor as repeated to dst's shape, by strides of 0. */
+static ingot_tensor repeated(const ingot_tensor *t, const ingot_tensor *dst) {
+    ingot_tensor r = *t;
+
+    for (int i = 1; i < 4; i++) {
+        if (t->ne[i] == 1) r.nb[i] = 0;
+        r.ne[i] = dst->ne[i];
+    }
+    return r;
+}
+
 /* Columns that share one read of a weight matrix. */
 static int64_t shared_columns(const struct ingot_call *call, bool staged) {
-    struct product p = product_of(call, staged);
+    struct product p = product_of(call, staged); /* without addends: one answer before and after fusion */
 
-    p.has_add = false; /* so that asking before and after fusion gives one answer */
     fold(&p, false);
     return p.b.ne[1];
 }
 
 /* ---- Choosing. */
-
-/* The smallest tile that holds n columns, else the largest there is. */
-static const struct ingot_kernel *find_mmv(const ingot_context *ctx, enum ingot_family family, ingot_type type,
-                                           int64_t n) {
-    const struct ingot_kernel *kernel = NULL;
-
-    for (int64_t tile = n < MMV_COLUMNS ? n : MMV_COLUMNS; tile >= 1 && kernel == NULL; tile--)
-        kernel = ingot_find(ctx->table, family, type, tile);
-    return kernel;
-}
 
 static bool rows_are_dense(const ingot_tensor *t) {
     return t->ne[0] <= 1 || t->nb[0] == ingot_type_size(t->type);
@@ -133,7 +147,8 @@ static bool gemm_works(ingot_context *ctx, const struct ingot_call *call, ingot_
     struct product p;
     struct ingot_gemm g;
 
-    if (ctx->blas == NULL || call->src[0]->ne[0] == 0 || call->add != NULL) return false;
+    if (ctx->blas == NULL || call->src[0]->ne[0] == 0) return false;
+    if (call->add[0] != NULL || call->add[1] != NULL || call->gated) return false;
     p = gemm_operands(call, type, staged, &copy_a, &copy_b);
     if (copy_a && ingot_find_copy(ctx, call->src[0]->type, type) == NULL) return false;
     if (copy_b && ingot_find_copy(ctx, call->src[1]->type, type) == NULL) return false;
@@ -143,7 +158,7 @@ static bool gemm_works(ingot_context *ctx, const struct ingot_call *call, ingot_
 }
 
 static bool mmvq_works(const ingot_context *ctx, const struct ingot_call *call) {
-    return find_mmv(ctx, INGOT_FAMILY_MMVQ, call->src[0]->type, MMV_COLUMNS) != NULL &&
+    return ingot_mmv_kernel(ctx, INGOT_FAMILY_MMVQ, call->src[0]->type, INGOT_MMV_COLUMNS) != NULL &&
            (call->have_q8_in || ingot_find_exact(ctx->table, INGOT_FAMILY_QUANTIZE, call->src[1]->type, 0) != NULL);
 }
 
@@ -151,7 +166,7 @@ static struct choice choose(ingot_context *ctx, const struct ingot_call *call) {
     const ingot_tensor *a = call->src[0];
     struct choice c = {PATH_NONE, a->type, !fits_gemm(call->dst)};
     bool exact = call->params.params.mul_mat.prec == INGOT_PREC_F32;
-    bool few = shared_columns(call, c.staged) <= MMV_COLUMNS;
+    bool few = call->op == INGOT_OP_MUL_MAT_ID || shared_columns(call, c.staged) <= INGOT_MMV_COLUMNS;
 
     if (ingot_is_block_type(a->type)) {
         bool mmvq = !exact && mmvq_works(ctx, call);
@@ -175,7 +190,7 @@ static struct choice choose(ingot_context *ctx, const struct ingot_call *call) {
     if (!few && gemm_works(ctx, call, gemm_type, c.staged)) {
         c.path = PATH_GEMM;
         c.type = gemm_type;
-    } else if (find_mmv(ctx, INGOT_FAMILY_MMVF, c.type, MMV_COLUMNS) != NULL) {
+    } else if (ingot_mmv_kernel(ctx, INGOT_FAMILY_MMVF, c.type, INGOT_MMV_COLUMNS) != NULL) {
         c.path = PATH_MMVF;
     }
     return c;
@@ -185,13 +200,33 @@ bool ingot_mul_mat_wants_q8(ingot_context *ctx, const struct ingot_call *call) {
     return !ingot_is_empty(call->dst) && choose(ctx, call).path == PATH_MMVQ;
 }
 
-bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call) {
-    struct ingot_call without = *call;
+/* True if the product runs on a mat-vec kernel whatever is added to it. */
+static bool is_mat_vec(ingot_context *ctx, const struct ingot_call *call) {
+    struct ingot_call alone = *call;
     enum path path;
 
-    without.add = NULL;
-    path = ingot_is_empty(call->dst) ? PATH_NONE : choose(ctx, &without).path;
-    return (path == PATH_MMVQ || path == PATH_MMVF) && (call->add == NULL || rows_are_dense(call->add));
+    alone.add[0] = alone.add[1] = NULL;
+    path = ingot_is_empty(call->dst) ? PATH_NONE : choose(ctx, &alone).path;
+    return path == PATH_MMVQ || path == PATH_MMVF;
+}
+
+bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call, const ingot_tensor *add) {
+    if (call->gated || call->add[1] != NULL || !rows_are_dense(add) || add->type != INGOT_TYPE_F32) return false;
+    if (add->ne[0] != call->dst->ne[0]) return false;
+    for (int i = 1; i < 4; i++)
+        if (add->ne[i] != 1 && add->ne[i] != call->dst->ne[i]) return false;
+    return is_mat_vec(ctx, call);
+}
+
+bool ingot_mul_mat_takes_glu(ingot_context *ctx, const struct ingot_call *gate, const struct ingot_call *up) {
+    const ingot_tensor *a = gate->src[0], *b = up != NULL ? up->src[0] : NULL;
+
+    if (gate->gated || gate->add[1] != NULL || ingot_is_empty(a)) return false;
+    if (up == NULL) return gate->add[0] == NULL && a->ne[1] % 2 == 0 && is_mat_vec(ctx, gate);
+    if (up->gated || up->add[1] != NULL || a->type != b->type || !ingot_same_shape(a, b)) return false;
+    for (int i = 0; i < 4; i++)
+        if (a->ne[i] != 1 && a->nb[i] != b->nb[i]) return false;
+    return is_mat_vec(ctx, gate) && is_mat_vec(ctx, up);
 }
 
 /* ---- Emitting. */
@@ -204,46 +239,92 @@ static ingot_status replace(struct ingot_emitter *em, ingot_tensor *t, ingot_typ
     return st;
 }
 
-/* dst = A * B by MMVQ (q8 given) or MMVF. */
-static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum ingot_family family,
-                             struct ingot_arg_q8 q8) {
+/* What is added, where the kernels can read it. */
+static ingot_status take_addends(struct ingot_emitter *em, struct product *p) {
     const struct ingot_call *call = em->call;
-    bool floats = family == INGOT_FAMILY_MMVF;
-    const struct ingot_kernel *kernel;
+    ingot_status st = INGOT_OK;
+
+    for (int i = 0; i < 2; i++) {
+        ingot_tensor add;
+        if (call->add[i] == NULL) continue;
+        add = *call->add[i];
+        if (!rows_are_dense(&add)) INGOT_TRY(replace(em, &add, INGOT_TYPE_F32), st, done);
+        p->add[i] = repeated(&add, call->dst);
+        if (p->ids != NULL) split_columns(&p->add[i]);
+        p->has_add[i] = true;
+    }
+done:
+    return st;
+}
+
+/* Gated by halves: the first half of A's rows is the gate, the rest is up. */
+static void split_rows(struct product *p) {
+    p->a.ne[1] /= 2;
+    p->up = p->a;
+    p->up.data = (void *)((uintptr_t)p->a.data + (size_t)p->a.ne[1] * p->a.nb[1]);
+}
+
+static struct ingot_mmv_add mmv_add(const ingot_tensor *t) {
+    return (struct ingot_mmv_add){t->data, (int64_t)t->nb[1], (int64_t)t->nb[2], (int64_t)t->nb[3]};
+}
+
+/* A folded product as the mat-vec kernels see it; they read B from q8, or (qs NULL) as it is. */
+static struct ingot_mmv_args mmv_args(const struct ingot_call *call, const struct product *p, struct ingot_arg_q8 q8) {
     struct ingot_mmv_args args = {.w = p->a.data,
                                   .w_nb1 = (int64_t)p->a.nb[1],
                                   .w_nb2 = (int64_t)p->a.nb[2],
                                   .w_nb3 = (int64_t)p->a.nb[3],
-                                  .q8 = q8};
+                                  .m = p->a.ne[1],
+                                  .n = p->b.ne[1],
+                                  .k = p->a.ne[0],
+                                  .ne2 = p->d.ne[2],
+                                  .ne3 = p->d.ne[3],
+                                  .x_ne2 = p->b.ne[2],
+                                  .q8 = q8,
+                                  .x = p->b.data,
+                                  .x_nb0 = (int64_t)p->b.nb[0],
+                                  .x_nb1 = (int64_t)p->b.nb[1],
+                                  .x_nb2 = (int64_t)p->b.nb[2],
+                                  .x_nb3 = (int64_t)p->b.nb[3],
+                                  .dst = p->d.data,
+                                  .dst_nb1 = (int64_t)p->d.nb[1],
+                                  .dst_nb2 = (int64_t)p->d.nb[2],
+                                  .dst_nb3 = (int64_t)p->d.nb[3]};
 
-    fold(p, floats);
-    args.m = p->a.ne[1];
-    args.n = p->b.ne[1];
-    args.k = p->a.ne[0];
-    args.ne2 = p->b.ne[2];
-    args.ne3 = p->b.ne[3];
-    args.x_ne2 = args.ne2;
-    args.ratio2 = p->b.ne[2] / p->a.ne[2];
-    args.ratio3 = p->b.ne[3] / p->a.ne[3];
-    if (floats) {
-        args.x = p->b.data;
-        args.x_nb0 = (int64_t)p->b.nb[0];
-        args.x_nb1 = (int64_t)p->b.nb[1];
-        args.x_nb2 = (int64_t)p->b.nb[2];
-        args.x_nb3 = (int64_t)p->b.nb[3];
+    args.ratio2 = p->ids != NULL ? 1 : p->b.ne[2] / p->a.ne[2];
+    args.ratio3 = p->ids != NULL ? 1 : p->b.ne[3] / p->a.ne[3];
+    if (p->ids != NULL) {
+        args.ids = p->ids->data;
+        args.ids_nb0 = (int64_t)p->ids->nb[0];
+        args.ids_nb1 = (int64_t)p->ids->nb[1];
+        args.experts = p->a.ne[2];
     }
-    args.dst = p->d.data;
-    args.dst_nb1 = (int64_t)p->d.nb[1];
-    args.dst_nb2 = (int64_t)p->d.nb[2];
-    args.dst_nb3 = (int64_t)p->d.nb[3];
-    if (p->has_add) {
-        args.add[0] = (struct ingot_mmv_add){p->add.data, (int64_t)p->add.nb[1], (int64_t)p->add.nb[2],
-                                             (int64_t)p->add.nb[3]};
+    if (call->gated) {
+        args.w2 = p->up.data;
+        args.glu = call->glu.kind;
+        args.glu_alpha = call->glu.alpha;
+        args.glu_limit = call->glu.limit;
     }
-    args.w_is_constant = call->constant_weight && p->a.data == call->src[0]->data;
-    kernel = find_mmv(em->ctx, family, p->a.type, args.n);
-    int64_t passes = args.n / kernel->tile + (args.n % kernel->tile != 0);
-    return ingot_emit_kernel(em, kernel, args.m, passes * args.ne2 * args.ne3, &args, sizeof args);
+    for (int i = 0; i < 2; i++)
+        if (p->has_add[i]) args.add[i] = mmv_add(&p->add[i]);
+    /* Which weights, ids tell: an earlier launch may write those. */
+    args.w_is_constant = call->constant_weight && p->a.data == call->src[0]->data && p->ids == NULL;
+    return args;
+}
+
+/* dst = A * B by MMVQ (q8 given) or MMVF. */
+static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum ingot_family family,
+                             struct ingot_arg_q8 q8) {
+    const struct ingot_call *call = em->call;
+    const struct ingot_kernel *kernel;
+    struct ingot_grid grid = {0};
+    struct ingot_mmv_args args;
+
+    if (call->gated && call->up == NULL) split_rows(p);
+    fold(p, family == INGOT_FAMILY_MMVF);
+    args = mmv_args(call, p, q8);
+    kernel = ingot_mmv_plan(em->ctx, family, p->a.type, &args, &grid);
+    return ingot_emit_grid(em, kernel, grid, &args, sizeof args);
 }
 
 static ingot_status emit_mmvq(struct ingot_emitter *em, struct product *p) {
@@ -266,7 +347,10 @@ static ingot_status emit_mmvf(struct ingot_emitter *em, struct product *p, ingot
     struct ingot_arg_q8 none = {NULL, NULL};
     ingot_status st = INGOT_OK;
 
-    if (p->a.type != type || !rows_are_dense(&p->a)) INGOT_TRY(replace(em, &p->a, type), st, done);
+    if (p->a.type != type || !rows_are_dense(&p->a)) {
+        INGOT_TRY(replace(em, &p->a, type), st, done);
+        if (em->call->gated && em->call->up != NULL) INGOT_TRY(replace(em, &p->up, type), st, done);
+    }
     if (p->b.type != INGOT_TYPE_F32) INGOT_TRY(replace(em, &p->b, INGOT_TYPE_F32), st, done);
     INGOT_TRY(emit_mmv(em, p, INGOT_FAMILY_MMVF, none), st, done);
 done:
@@ -330,7 +414,7 @@ static ingot_status no_path(struct ingot_emitter *em, const struct ingot_call *c
     bool exact = call->params.params.mul_mat.prec == INGOT_PREC_F32;
 
     if (!ingot_is_block_type(type)) return ingot_no_kernel(em, INGOT_FAMILY_MMVF, type, 1);
-    if (find_mmv(em->ctx, INGOT_FAMILY_MMVQ, type, 1) == NULL && !exact)
+    if (ingot_mmv_kernel(em->ctx, INGOT_FAMILY_MMVQ, type, 1) == NULL && !exact)
         return ingot_no_kernel(em, INGOT_FAMILY_MMVQ, type, 1);
     if (!exact) return ingot_no_kernel(em, INGOT_FAMILY_QUANTIZE, call->src[1]->type, 0);
     if (ingot_find_copy(em->ctx, type, INGOT_TYPE_F32) == NULL)
@@ -344,9 +428,10 @@ ingot_status ingot_emit_mul_mat(struct ingot_emitter *em, const struct ingot_cal
     ingot_tensor result;
     ingot_status st = INGOT_OK;
 
+    if (call->up != NULL) p.up = *call->up;
     if (c.path == PATH_NONE || (call->have_q8_in && c.path != PATH_MMVQ)) return no_path(em, call);
     if (c.staged) INGOT_TRY(em->scratch(em, (size_t)ingot_tensor_elements(&p.d) * sizeof(float), &p.d.data), st, done);
-    if (p.has_add && !rows_are_dense(&p.add)) INGOT_TRY(replace(em, &p.add, INGOT_TYPE_F32), st, done);
+    INGOT_TRY(take_addends(em, &p), st, done);
     result = p.d;
     if (c.path == PATH_MMVQ) INGOT_TRY(emit_mmvq(em, &p), st, done);
     if (c.path == PATH_MMVF) INGOT_TRY(emit_mmvf(em, &p, c.type), st, done);

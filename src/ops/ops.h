@@ -17,11 +17,18 @@ struct ingot_call {
     const ingot_tensor *dst;                 /* NULL: only q8_out is wanted */
     const ingot_tensor *src[INGOT_MAX_SRC];  /* absent: NULL */
     const ingot_tensor *mul;                 /* RMS_NORM: multiply with this row, or NULL */
-    const ingot_tensor *add;                 /* MUL_MAT: added to the result (f32, dst's shape), or NULL */
-    struct ingot_arg_q8 q8_out;              /* QUANTIZE, RMS_NORM, SWIGLU, ATTENTION: also round the result to q8 */
-    struct ingot_arg_q8 q8_in;               /* MUL_MAT: src[1] already rounded; qs NULL: not yet */
+    /* MUL_MAT(_ID): added to the result, [0] first; NULL: nothing.  f32 of dst's shape; a dimension of 1 behind the
+     * first is repeated.  Gated: [0] is added to the gate, [1] to up. */
+    const ingot_tensor *add[2];
+    /* MUL_MAT(_ID), gated: glu of two products.  src[0] has the gate's weights, `up` the other's, with the same shape
+     * and strides; NULL: the first half of src[0]'s rows is the gate's, the rest is up's. */
+    bool                gated;
+    const ingot_tensor *up;
+    ingot_glu_params    glu;
+    struct ingot_arg_q8 q8_out;              /* QUANTIZE, RMS_NORM, GLU, ATTENTION: also round the result to q8 */
+    struct ingot_arg_q8 q8_in;               /* MUL_MAT(_ID): src[1] already rounded; qs NULL: not yet */
     bool                want_q8_out, have_q8_in; /* the pointers above may still be NULL while measuring */
-    bool                constant_weight;     /* MUL_MAT: nothing writes src[0] during the run */
+    bool                constant_weight;     /* MUL_MAT(_ID): nothing writes src[0] during the run */
     ingot_node          params;              /* only params.params is read */
 };
 
@@ -30,7 +37,7 @@ struct ingot_call {
 struct ingot_command {
     enum { INGOT_COMMAND_KERNEL, INGOT_COMMAND_GEMM } kind;
     const struct ingot_kernel *kernel;
-    int64_t                    grid;
+    struct ingot_grid          grid;
     union {
         unsigned char     args[INGOT_MAX_ARGS];
         struct ingot_gemm gemm;
@@ -59,9 +66,13 @@ ingot_status ingot_check_call(ingot_context *ctx, const struct ingot_call *call)
 size_t              ingot_q8_bytes(const ingot_tensor *src);
 struct ingot_arg_q8 ingot_q8_at(void *base, const ingot_tensor *src);
 
-/* True if this MUL_MAT would run on MMVQ and so wants q8_in. */
+/* Of products, MUL_MAT and MUL_MAT_ID: */
+/* True if this one would run on MMVQ and so wants q8_in. */
 bool ingot_mul_mat_wants_q8(ingot_context *ctx, const struct ingot_call *call);
-/* True if this MUL_MAT can take `add`. */
-bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call);
+/* True if this one, which adds one tensor at most so far, can also add `add`. */
+bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call, const ingot_tensor *add);
+/* True if a GLU of these two can be one gated call (`up` NULL: a GLU of the halves of `gate`).  That they multiply the
+ * same activations is the caller's business. */
+bool ingot_mul_mat_takes_glu(ingot_context *ctx, const struct ingot_call *gate, const struct ingot_call *up);
 
 #endif

@@ -6,7 +6,7 @@
 #include "ops.h"
 
 /* The tensors of a call. */
-enum ingot_slot { SLOT_S0, SLOT_S1, SLOT_S2, SLOT_S3, SLOT_DST, SLOT_MUL, SLOT_ADD, SLOT_COUNT };
+enum ingot_slot { SLOT_S0, SLOT_S1, SLOT_S2, SLOT_S3, SLOT_DST, SLOT_MUL, SLOT_ADD0, SLOT_ADD1, SLOT_UP, SLOT_COUNT };
 
 /* Sets of types. */
 enum {

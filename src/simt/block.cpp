@@ -30,8 +30,8 @@ static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 static simt_exec *exec_new(void) {
     const size_t fibers = sizeof(simt_fiber) * SIMT_MAX_THREADS, stacks = sizeof(simt_stack) * SIMT_MAX_THREADS,
                  copies = sizeof(simt_copy) * SIMT_MAX_COPIES, groups = sizeof(uint32_t) * SIMT_MAX_GROUPS,
-                 head = round_up(sizeof(simt_exec), 4096);
-    const size_t before = head + fibers + round_up(stacks, 4096) + (copies + groups) * SIMT_MAX_THREADS + ALTSTACK;
+                 bulk = sizeof(simt_bulk) * SIMT_MAX_BULK, head = round_up(sizeof(simt_exec), 4096);
+    const size_t before = head + fibers + round_up(stacks, 4096) + (copies + groups) * SIMT_MAX_THREADS + ALTSTACK + bulk;
     const size_t arena_at = round_up(before, 4096);
     char *m = (char *)map(arena_at + SIMT_ARENA + 4096);
     if (!m) return 0;
@@ -45,6 +45,7 @@ static simt_exec *exec_new(void) {
         x->fiber[i].groups = (uint32_t *)(q + copies * SIMT_MAX_THREADS + i * groups);
     }
     x->altstack = q + (copies + groups) * SIMT_MAX_THREADS;
+    x->bulk = (simt_bulk *)((char *)x->altstack + ALTSTACK);
     x->arena = (unsigned char *)m + arena_at;
     return x;
 }
@@ -131,6 +132,8 @@ static void shape_fibers(simt_exec *x, dim3 s) {
 #if defined(SIMT_TSAN_RT) /* made here, by the main fiber: creation is an ordering edge */
     for (uint32_t i = 0; i < n; i++)
         if (!x->fiber[i].tsan) x->fiber[i].tsan = __tsan_create_fiber(0);
+    for (uint32_t i = 0; i < b->nwarps; i++)
+        if (!x->tsan_bulk[i]) x->tsan_bulk[i] = __tsan_create_fiber(0);
 #endif
 }
 static void reset_block(simt_exec *x, const simt_launch *l) {
@@ -144,9 +147,11 @@ static void reset_block(simt_exec *x, const simt_launch *l) {
         simt_warp *w = &b->warp[i];
         w->gone = ~w->members;
         w->runnable = w->members;
-        w->spinning = w->npending = 0;
+        w->spinning = w->npending = w->at_mbarrier = 0;
     }
     b->narrays = b->static_bytes = 0;
+    b->nmbarriers = b->nbulk = b->bulk_made = 0;
+    b->bulk_free = 0;
     b->arena_used = (uint32_t)round_up(l->smem, 128);
 #if SIMT_ASAN
     __asan_poison_memory_region(x->arena, SIMT_ARENA);

@@ -70,6 +70,11 @@ void simt_deadlock(void) {
         if (seen[i] || exited(f)) continue;
         fprintf(stderr, "simt:   waiting at %s (%s:%d)", f->what, f->file, f->line);
         if (f->wait == SIMT_WAIT_COLLECTIVE) fprintf(stderr, " mask 0x%08x", f->mask);
+        if (f->wait == SIMT_WAIT_MBARRIER) {
+            const simt_mbarrier *m = &b->mbarrier[f->mask];
+            fprintf(stderr, " mbarrier at shared byte %u, phase %u, %u of %u arrivals and %d bytes missing",
+                    simt_shared_offset(m->at), m->phase, m->pending, m->count, m->tx);
+        }
         fprintf(stderr, ": threads");
         print_alike(f, seen);
         for (uint32_t k = 0; f->wait == SIMT_WAIT_COLLECTIVE && k < f->warp->npending; k++) {

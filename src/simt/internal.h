@@ -24,6 +24,8 @@ void __tsan_acquire(void *p);
 void __tsan_release(void *p);
 void __tsan_read_range(void *p, unsigned long n);
 void __tsan_write_range(void *p, unsigned long n);
+void __tsan_func_entry(void *call_pc);
+void __tsan_func_exit(void);
 }
 #define SIMT_IF_TSAN(x) x
 #else
@@ -85,7 +87,9 @@ enum {
     SIMT_MAX_COPIES = 128,   /* cp.async in flight per thread */
     SIMT_MAX_GROUPS = 32,
     SIMT_MAX_ARRAYS = 32,    /* static shared arrays per kernel */
-    SIMT_BARRIERS = 16
+    SIMT_BARRIERS = 16,
+    SIMT_MAX_MBARRIERS = 1024,
+    SIMT_MAX_BULK = 16384    /* bulk copies in flight per block */
 };
 
 struct simt_copy {
@@ -111,6 +115,25 @@ struct simt_bar {
     uint32_t phase; /* completions so far */
     char sync[2];   /* TSan's sync variables for even and odd ones */
 };
+struct simt_bulk { /* a bulk copy in flight */
+    void *dst;
+    const void *src;
+    uint32_t bytes;
+    const char *file; /* who issued it */
+    int line;
+    simt_bulk *next;
+};
+struct simt_mbarrier {
+    uint64_t *at; /* the kernel's 8 bytes, which hold a tag and this one's number */
+    simt_fiber *maker;
+    bool fenced; /* the maker has called mbar_fence_init since */
+    uint32_t count, pending; /* arrivals of a phase, and those missing in this one */
+    int32_t tx;              /* bytes expected less bytes copied; negative when copies come first */
+    uint32_t phase;          /* phases over so far */
+    uint32_t warps;          /* warps with lanes that wait here */
+    simt_bulk *copies;
+    char sync[2]; /* TSan's sync variables for even and odd phases */
+};
 struct simt_array { /* a static shared array of the running block */
     const void *key;
     uint32_t offset;
@@ -122,7 +145,11 @@ struct simt_block {
     uint32_t bars_used, nwaiting; /* threads waiting at barriers */
     uint32_t narrays, arena_used, static_bytes;
     simt_bar bar[SIMT_BARRIERS];
+    uint32_t nmbarriers, nbulk; /* nbulk: copies in flight */
+    uint32_t bulk_made;         /* entries of simt_exec::bulk that have been in use */
+    simt_bulk *bulk_free;
     simt_array array[SIMT_MAX_ARRAYS];
+    simt_mbarrier mbarrier[SIMT_MAX_MBARRIERS];
     simt_warp warp[32];
 };
 struct simt_exec {
@@ -131,6 +158,7 @@ struct simt_exec {
     uint32_t nstacks;
     simt_fiber *fiber;
     unsigned char *arena;
+    simt_bulk *bulk; /* array of SIMT_MAX_BULK */
     simt_block block;
     dim3 shape; /* of the fibers as they stand; x = 0: none yet */
     const simt_launch *launch;
@@ -140,6 +168,7 @@ struct simt_exec {
     volatile int running;
     volatile uint64_t blocks; /* started so far: the watchdog looks whether it moves */
     void *tsan_main, *altstack;
+    void *tsan_bulk[32]; /* by warp: the TSan fiber its bulk copies count as */
     char tsan_begin, tsan_end; /* two sync variables: one would order every thread after those that ended before it */
     simt_exec *next, *next_free;
 };
@@ -158,6 +187,9 @@ void simt_stack_reset(simt_stack *s);
 void simt_fiber_loop(void);
 /* Runs the block whose threads are set up in simt_x until all have exited or one has failed. */
 void simt_block_enter(void);
+/* The current thread stops being runnable until something sets its bit again: who runs next. */
+simt_fiber *simt_park(uint32_t kind, uint32_t mask, const char *what, const char *file, int line);
+void simt_bulk_check_end(void); /* the last thread of the block ends: nothing may be in flight */
 void simt_copy_drain(simt_fiber *f); /* lets everything in flight land: the thread is about to end */
 /* Leaves the block for good, from any fiber or from a signal handler on one. */
 void simt_block_abandon(cudaError_t e) __attribute__((noreturn));

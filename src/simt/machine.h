@@ -39,11 +39,12 @@ struct simt_stack;
 struct simt_copy;
 typedef void (*simt_collective_fn)(simt_warp *w, uint32_t mask);
 
-enum simt_wait { SIMT_WAIT_NONE, SIMT_WAIT_COLLECTIVE, SIMT_WAIT_BARRIER, SIMT_WAIT_SPIN };
+enum simt_wait { SIMT_WAIT_NONE, SIMT_WAIT_COLLECTIVE, SIMT_WAIT_BARRIER, SIMT_WAIT_SPIN, SIMT_WAIT_MBARRIER };
 
 struct __attribute__((aligned(128))) simt_fiber { /* one CUDA thread; indexing is a shift */
     uint3 tid;
-    uint32_t lane, bit, mask;
+    uint32_t lane, bit;
+    uint32_t mask;    /* of the collective it waits in; the number of the mbarrier it waits for */
     simt_fiber *next; /* the following lane: a fixed pointer keeps the load chain of a switch short */
     void *sp;         /* saved stack pointer; 0: not started */
     simt_warp *warp;
@@ -70,6 +71,7 @@ struct simt_warp {
     uint32_t index, members;
     uint32_t gone; /* lanes that exited or never were */
     uint32_t runnable, spinning, npending;
+    uint32_t at_mbarrier; /* lanes that wait for one */
     simt_block *block;
     simt_fiber *lane0;
     simt_pending pending[32];
@@ -78,6 +80,7 @@ struct simt_warp {
     const void *arg[32];
     uint32_t phase; /* __syncwarps so far */
     char sync[2];   /* TSan's sync variables for even and odd ones, see sched.cpp */
+    char bulk;      /* the same from its lanes to the bulk copies they issue, see mbarrier.cpp */
 };
 
 #define SIMT_TLS __attribute__((tls_model("initial-exec")))
@@ -120,6 +123,11 @@ uint32_t simt_shared_offset(const void *p);
 void simt_copy_async(void *dst, const void *src, uint32_t bytes, uint32_t src_bytes, const char *file, int line);
 void simt_copy_commit(void);
 void simt_copy_wait(uint32_t keep);
+void simt_mbarrier_init(uint64_t *bar, uint32_t count, const char *file, int line);
+void simt_mbarrier_fence(void);
+void simt_mbarrier_arrive(uint64_t *bar, uint32_t expect, const char *what, const char *file, int line);
+simt_fiber *simt_mbarrier_wait(uint64_t *bar, uint32_t parity, const char *file, int line); /* call again after the switch */
+void simt_bulk_copy(void *dst, const void *src, uint32_t bytes, uint64_t *bar, const char *file, int line);
 void simt_tsan_acquire_barrier(int id);
 void simt_tsan_acquire_warp(void);
 

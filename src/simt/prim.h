@@ -41,6 +41,8 @@ struct simt_fragments {
 static inline void ingot_pdl_wait(void) {}
 static inline void ingot_pdl_launch(void) {}
 
+static inline int warp_index(void) { return (int)threadIdx.x / 32; }
+
 /* ---- reductions --------------------------------------------------------------------------------- */
 
 SIMT_INLINE float simt_group_reduce(float v, int width, simt_collective_fn fn, const char *what, const char *file, int line) {
@@ -131,6 +133,15 @@ SIMT_INLINE void cp_async_8(void *dst, const void *src, SIMT_WHERE) { simt_copy_
 SIMT_INLINE void cp_async_4(void *dst, const void *src, SIMT_WHERE) { simt_copy_async(dst, src, 4, 4, file, line); }
 SIMT_INLINE void cp_async_commit(void) { simt_copy_commit(); }
 template <int N> SIMT_INLINE void cp_async_wait(void) { simt_copy_wait(N); }
+
+SIMT_INLINE void mbar_init(uint64_t *bar, uint32_t count, SIMT_WHERE) { simt_mbarrier_init(bar, count, file, line); }
+SIMT_INLINE void mbar_fence_init(void) { simt_mbarrier_fence(); }
+SIMT_INLINE void mbar_arrive(uint64_t *bar, SIMT_WHERE) { simt_mbarrier_arrive(bar, 0, "mbar_arrive", file, line); }
+SIMT_INLINE void mbar_arrive_expect(uint64_t *bar, uint32_t bytes, SIMT_WHERE) { simt_mbarrier_arrive(bar, bytes, "mbar_arrive_expect", file, line); }
+SIMT_INLINE void mbar_wait(uint64_t *bar, uint32_t parity, SIMT_WHERE) {
+    while (simt_fiber *n = simt_mbarrier_wait(bar, parity, file, line)) simt_switch(n);
+}
+SIMT_INLINE void bulk_g2s(void *dst, const void *src, uint32_t bytes, uint64_t *bar, SIMT_WHERE) { simt_bulk_copy(dst, src, bytes, bar, file, line); }
 
 /* ---- tensor cores ------------------------------------------------------------------------------------- */
 

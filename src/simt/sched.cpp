@@ -306,6 +306,12 @@ extern "C" simt_fiber *simt_spin_next(const char *what, const char *file, int li
     set_wait(f, SIMT_WAIT_SPIN, 0, what, file, line);
     return next_after_block(f);
 }
+simt_fiber *simt_park(uint32_t kind, uint32_t mask, const char *what, const char *file, int line) {
+    simt_fiber *f = simt_current;
+    set_wait(f, kind, mask, what, file, line);
+    f->warp->runnable &= ~f->bit;
+    return next_after_block(f);
+}
 
 /* ---- life of a fiber ------------------------------------------------------------------------------- */
 
@@ -327,7 +333,10 @@ COLD simt_fiber *exit_slow(simt_fiber *f, simt_warp *w, simt_block *b) {
     simt_bar *r = &b->bar[0];
     if (r->arrived && !r->count && r->arrived == b->alive) barrier_release(b, r);
     if (!w->runnable) b->warps_ready &= ~(1u << w->index);
-    if (!b->alive) return 0;
+    if (!b->alive) {
+        if (b->nbulk) simt_bulk_check_end();
+        return 0;
+    }
     return pick(b, w);
 }
 /* Retires the thread: who runs next, 0 when the block is done. */

@@ -123,3 +123,90 @@ BAD(ingot_b_ldmatrix) {
 }
 BAD(ingot_b_barrier_count) { bar_sync(1, tid() < 32 ? 64 : 32); }
 BAD(ingot_b_partial_warp) { ((float *)a.out)[tid()] = tid() < 48 ? warp_sum(1.0f) : 0.0f; }
+
+/* ---- bulk copies ---- */
+
+INGOT_DEV void make_bar(uint64_t *bar, uint32_t count) {
+    if (tid() == 0) {
+        mbar_init(bar, count);
+        mbar_fence_init();
+    }
+    __syncthreads();
+}
+/* k picks the rule that is broken. */
+BAD(ingot_b_bulk_rules) {
+    INGOT_SHARED(uint4, s, [64]);
+    INGOT_SHARED(uint64_t, bar, [2]);
+    const char *in = (const char *)a.in;
+    if (a.k == 6 && tid() == 0) mbar_init(&bar[0], 1);
+    if (a.k == 9) bar[0] = 0;
+    if (a.k != 6 && a.k != 9) make_bar(bar, 1);
+    if (tid() != 3) return;
+    mbar_arrive_expect(&bar[0], a.k == 8 ? 1u << 20 : 32);
+    switch (a.k) {
+    case 0: bulk_g2s(s, in, 24, bar); break;
+    case 1: bulk_g2s((char *)s + 8, in, 32, bar); break;
+    case 2: bulk_g2s(s, in + 4, 32, bar); break;
+    case 3: bulk_g2s(a.out, in, 32, bar); break;
+    case 4: bulk_g2s(s, &s[32], 32, bar); break;
+    case 5: bulk_g2s(s, in, 32, (uint64_t *)((char *)bar + 4)); break;
+    case 7: mbar_arrive(bar); break;
+    case 10: mbar_wait(bar, 2); break;
+    case 11: mbar_init(bar, 1); break;
+    case 12: mbar_init(bar + 1, 0); break;
+    case 13: bulk_g2s(s, in + ((size_t)1 << 40), 32, bar); break;
+    default: bulk_g2s(s, in, 32, bar);
+    }
+}
+/* Lanes 0-15 of warp 1 wait for bytes that nobody copies; the others have gone. */
+BAD(ingot_b_bulk_hang) {
+    INGOT_SHARED(uint64_t, bar, [1]);
+    make_bar(bar, 2);
+    if (tid() == 0) mbar_arrive_expect(bar, 48);
+    if (tid() >= 32 && tid() < 48) mbar_wait(bar, 0);
+    ((int *)a.out)[tid()] = 1;
+}
+/* Reads what has not been waited for, k = 0; with the wait, k = 1; after the wait of one lane and no barrier, k = 2. */
+BAD(ingot_b_bulk_no_wait) {
+    INGOT_SHARED(uint4, s, [64]);
+    INGOT_SHARED(uint64_t, bar, [1]);
+    s[tid()].x = 0;
+    make_bar(bar, 1);
+    if (tid() == 0) {
+        mbar_arrive_expect(bar, 1024);
+        bulk_g2s(s, a.in, 1024, bar);
+    }
+    __syncthreads();
+    if (a.k == 1 || (a.k == 2 && tid() == 0)) mbar_wait(bar, 0);
+    ((uint32_t *)a.out)[tid()] = s[tid() ^ 1].x;
+    if (a.k) return;
+    __syncthreads();
+    mbar_wait(bar, 0);
+}
+/* The ring slot is filled again before all lanes have read it, unless k is set. */
+BAD(ingot_b_bulk_race) {
+    INGOT_SHARED(uint4, s, [2][32]);
+    INGOT_SHARED(uint64_t, bar, [2]);
+    make_bar(&bar[0], 1);
+    make_bar(&bar[1], 1);
+    const int l = tid() & 31, w = tid() >> 5;
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        if (l == 0) {
+            mbar_arrive_expect(&bar[w], 512);
+            bulk_g2s(s[w], a.in, 512, &bar[w]);
+        }
+        mbar_wait(&bar[w], i & 1);
+        __syncwarp(); /* no lane falls behind by a phase */
+        sum += s[w][l ^ 1].x;
+        if (a.k) __syncwarp();
+    }
+    ((uint32_t *)a.out)[tid()] = sum;
+}
+/* The block ends while a copy is in flight. */
+BAD(ingot_b_bulk_end) {
+    INGOT_SHARED(uint4, s, [2]);
+    INGOT_SHARED(uint64_t, bar, [1]);
+    make_bar(bar, 1);
+    if (tid() == 0) bulk_g2s(s, a.in, 32, bar);
+}

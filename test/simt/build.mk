@@ -51,6 +51,7 @@ $(B):
 nvcc:
 	mkdir -p $(B)
 	for a in 80 90a; do nvcc -std=c++17 -O3 -gencode arch=compute_$$a,code=sm_$$a -I. -c test/simt/good.cu -o $(B)/good.nv.o || exit 1; done
+	for a in 75 80 90a; do nvcc -std=c++17 -O3 -gencode arch=compute_$$a,code=sm_$$a -I. -c test/simt/ring.cu -o $(B)/ring.nv.o || exit 1; done
 
 -include $(wildcard $(B)/*.d)
 .PHONY: test nvcc

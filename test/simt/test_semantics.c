@@ -507,6 +507,72 @@ static void early_exits_spins_and_big_shared(void **state) {
     OK(cudaFree(out));
 }
 
+/* ---- bulk copies ----------------------------------------------------------------------------------------- */
+
+static uint32_t words_of(const uint32_t *w) {
+    return w[0] + 3 * w[1] + 5 * w[2] + 7 * w[3];
+}
+
+/* The kernels have no image below 9.0, where this is all there is to see. */
+static int no_bulk_copies(kernel_fn fn, struct test_args a) {
+    int major = 0;
+    OK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+    if (major >= 9) return 0;
+    FAILS(launch(fn, 1, 32, 0, 0, a), cudaErrorNoKernelImageForDevice);
+    return 1;
+}
+static void rings_of_bulk_copies(void **state) {
+    (void)state;
+    enum { MOST = 300 * 512 };
+    static const int shape[][3] = {
+        {300, 512, 5}, {61, 272, 4}, {64, 16, 3}, {3, 144, 2}, {1, 512, 1}}; /* rows, bytes, blocks */
+    uint32_t *v = malloc(MOST), *o = malloc(MOST + 300 * 4);
+    for (int i = 0; i < MOST / 4; i++) v[i] = random_u32();
+    void *in = on_device(v, MOST), *out = on_device(NULL, MOST + 300 * 4);
+    for (size_t s = 0; s < sizeof shape / sizeof *shape; s++) {
+        const int n = shape[s][0], k = shape[s][1], pieces = k / 16;
+        const struct test_args a = {.in = in, .out = out, .n = n, .k = k};
+        if (no_bulk_copies(ingot_t_bulk_ring_sm90, a)) break;
+        OK(cudaMemset(out, 0xcd, MOST + 300 * 4));
+        OK(launch(ingot_t_bulk_ring_sm90, (unsigned)shape[s][2], 64, 0, 0, a));
+        to_host(o, out, MOST + 300 * 4);
+        for (int r = 0; r < n; r++) {
+            uint32_t sum = 0;
+            for (int p = 0; p < pieces; p++) {
+                const uint32_t *from = v + (r * pieces + ((p ^ 1) < pieces ? p ^ 1 : p)) * 4;
+                assert_memory_equal(o + (r * pieces + p) * 4, from, 16);
+                sum += words_of(from);
+            }
+            assert_int_equal(o[n * k / 4 + r], sum);
+        }
+    }
+    OK(cudaFree(in));
+    OK(cudaFree(out));
+    free(v);
+    free(o);
+}
+static void bulk_copies_between_roles(void **state) {
+    (void)state;
+    enum { ROWS = 23 };
+    uint32_t v[ROWS * 128], o[64];
+    for (int i = 0; i < ROWS * 128; i++) v[i] = random_u32();
+    void *in = on_device(v, sizeof v), *out = on_device(NULL, sizeof o);
+    for (int n = 1; n <= ROWS; n += 11) {
+        const struct test_args a = {.in = in, .out = out, .n = n};
+        if (no_bulk_copies(ingot_t_bulk_roles_sm90, a)) break;
+        OK(launch(ingot_t_bulk_roles_sm90, 1, 96, 0, 0, a));
+        to_host(o, out, sizeof o);
+        for (int l = 0; l < 32; l++) {
+            uint32_t sum = 0;
+            for (int i = 0; i < n; i++) sum += (uint32_t)(i + 1) * words_of(v + i * 128 + (31 - l) * 4);
+            assert_int_equal(o[l], sum);
+            assert_int_equal(o[32 + l], sum);
+        }
+    }
+    OK(cudaFree(in));
+    OK(cudaFree(out));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shuffles_votes_and_reductions),
@@ -526,6 +592,8 @@ int main(void) {
         cmocka_unit_test(indices_in_three_dimensions),
         cmocka_unit_test(atomics_over_many_blocks),
         cmocka_unit_test(early_exits_spins_and_big_shared),
+        cmocka_unit_test(rings_of_bulk_copies),
+        cmocka_unit_test(bulk_copies_between_roles),
     };
     return cmocka_run_group_tests_name("simt semantics", tests, NULL, NULL);
 }

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mmv_stream.cuh - what the streaming mat-vec kernels share around their products: which matrix a block works on, and what
+ * becomes of a finished sum. mmv.cuh says the same for blocks that find everything themselves; here a product of one matrix
+ * reads as few arguments as it can.
+ */
+#ifndef INGOT_MMV_STREAM_CUH
+#define INGOT_MMV_STREAM_CUH
+
+#include "src/device/mmv.cuh"
+
+/* One matrix of dst: its weights, its first column of activations, where its results go and what is added to them. */
+struct stream_matrix {
+    const uint8_t *w, *w2; /* w is NULL where the expert's id is out of range, w2 also where there is one matrix */
+    const int8_t  *qs;     /* of its first column of activations */
+    const struct ingot_q8_scale *scales;
+    float         *dst;
+    const float   *add[2];
+};
+
+/* The matrix of number `index`. With ids it waits for the launch before this one. Divisions, multiplications and rarely
+ * used arguments take long when a launch is new: a product of one matrix has none of them. */
+INGOT_DEV struct stream_matrix stream_matrix_at(const struct ingot_mmv_args &a, uint32_t index) {
+    struct stream_matrix mat = {(const uint8_t *)a.w, NULL, a.q8.qs, a.q8.scales, a.dst, {NULL, NULL}};
+    if (a.shape.flags & INGOT_MMV_PAIR) mat.w2 = (const uint8_t *)a.w2;
+    if (a.shape.flags & INGOT_MMV_ADD) {
+        INGOT_UNROLL
+        for (int t = 0; t < 2; t++) mat.add[t] = a.add[t].data;
+    }
+    if (!(a.shape.flags & INGOT_MMV_MANY)) return mat;
+    const uint32_t i3 = index / (uint32_t)a.ne2, i2 = index - i3 * (uint32_t)a.ne2;
+    if (a.ids) ingot_pdl_wait();
+    const int64_t offset = mmv_matrix(a, i2, i3), column = i3 * a.x_ne2 + mmv_x_matrix(a, i2);
+    const bool valid = offset >= 0;
+    mat.qs += column * a.n * a.k;
+    mat.scales += column * a.n * (a.k / 32);
+    mat.w = valid ? mat.w + offset : NULL;
+    if (mat.w2) mat.w2 = valid ? mat.w2 + offset : NULL;
+    mat.dst = (float *)((uint8_t *)mat.dst + i2 * a.dst_nb2 + i3 * a.dst_nb3);
+    INGOT_UNROLL
+    for (int t = 0; t < 2; t++)
+        if (mat.add[t]) mat.add[t] = (const float *)((const uint8_t *)mat.add[t] + i2 * a.add[t].nb2 + i3 * a.add[t].nb3);
+    return mat;
+}
+
+INGOT_DEV float stream_added(const struct ingot_mmv_args &a, const struct stream_matrix &mat, int t, int64_t i, int64_t j, float y) {
+    return mat.add[t] ? y + *(const float *)((const uint8_t *)(mat.add[t] + i) + j * a.add[t].nb1) : y;
+}
+
+INGOT_DEV void stream_store(const struct ingot_mmv_args &a, const struct stream_matrix &mat, int64_t i, int64_t j, float y) {
+    *(float *)((uint8_t *)(mat.dst + i) + j * a.dst_nb1) = y;
+}
+
+/* dst(i, j) = y and what is added to it. */
+INGOT_DEV void stream_put(const struct ingot_mmv_args &a, const struct stream_matrix &mat, int64_t i, int64_t j, float y) {
+    if (a.shape.flags & INGOT_MMV_ADD) y = stream_added(a, mat, 1, i, j, stream_added(a, mat, 0, i, j, y));
+    stream_store(a, mat, i, j, y);
+}
+/* dst(i, j) = GLU of the gate y and of up, each with what is added to it. */
+INGOT_DEV void stream_put_pair(const struct ingot_mmv_args &a, const struct stream_matrix &mat, int64_t i, int64_t j, float y,
+                            float up) {
+    y = stream_added(a, mat, 0, i, j, y);
+    up = stream_added(a, mat, 1, i, j, up);
+    stream_store(a, mat, i, j, glu(a.glu, y, up, a.glu_alpha, a.glu_limit));
+}
+
+#endif

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+/* mmv.c - which mat-vec kernel a product with few columns takes, and how its blocks are laid out.
+ *
+ *   MMVQ_MMA    3 columns or more   int8 tensor cores; rows that start on 16 bytes, whole slabs of 256 columns
+ *   MMVQ_RING   1 or 2 columns      weights streamed through shared memory by bulk copies; rows that start on 16 bytes,
+ *                                   whole units of 64 columns
+ *   MMVQ, MMVF  any                 everything else
+ *
+ * A streaming kernel's block lives as long as the product: about two blocks for each multiprocessor, each with a run of
+ * rows.  What the blocks of a multiprocessor hold in shared memory is what is on the way from memory, and it decides when
+ * the next launch can move in: it should be more than half of what there is, or else the next launch is let in late.
+ * Sums are added in an order that follows from k and from the chip's shared memory alone. */
+#include "mmv.h"
+
+enum {
+    RING_WARPS = 8,         /* of a block, if k does not ask for more */
+    RING_BYTES = 96 * 1024, /* of a block: how deep rings are made */
+    RING_DEPTH = 8,         /* slots at most */
+    RING_BARS = 1024,       /* bytes of barriers */
+    RING_ACROSS = 16,       /* warps along k at most */
+    UNIT = 64, SLICE = 32 * UNIT, /* columns of a lane, of a warp */
+    MMA_WARPS = 16,
+    SLAB = 256, TILE = 16,
+    X_STAGE = 8 * 336,      /* bytes of a slab's activations in MMVQ_MMA */
+    BLOCK_RESERVE = 1024    /* bytes of shared memory that CUDA takes for each block */
+};
+
+static int64_t up(int64_t value, int64_t step) {
+    return (value + step - 1) / step * step;
+}
+static int64_t least(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+static int64_t most(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+static int64_t parts(int64_t value, int64_t step) {
+    return (value + step - 1) / step;
+}
+
+/* True if every row of the weights starts on 16 bytes. */
+static bool rows_on_16(const struct ingot_mmv_args *a) {
+    return (((uintptr_t)a->w | (uintptr_t)a->w2 | (uint64_t)(a->w_nb1 | a->w_nb2 | a->w_nb3)) & 15) == 0;
+}
+
+static int64_t row_bytes(const struct ingot_kernel *kernel, int64_t k) {
+    ingot_type type = (ingot_type)kernel->type;
+    return k / ingot_type_block(type) * (int64_t)ingot_type_size(type);
+}
+
+/* Matrices of the result. */
+static int64_t matrices(const struct ingot_mmv_args *a) {
+    return a->ne2 * a->ne3;
+}
+
+/* Sets grid and the way the next launch is let in; `smem` bytes a block. */
+static void finish(const ingot_context *ctx, struct ingot_mmv_args *a, struct ingot_grid *grid, int64_t threads,
+                   int64_t smem) {
+    int64_t shared = (int64_t)ctx->info.shared_per_block, sms = ctx->info.sm_count;
+    int64_t blocks = a->shape.blocks * matrices(a), resident = (shared + BLOCK_RESERVE) / (smem + BLOCK_RESERVE);
+
+    grid->blocks = blocks;
+    grid->threads = (uint32_t)threads;
+    grid->smem = (uint32_t)smem;
+    a->shape.share = (int32_t)(a->m / a->shape.blocks);
+    a->shape.rest = (int32_t)(a->m % a->shape.blocks);
+    a->shape.flags = (a->w_is_constant ? INGOT_MMV_EARLY : 0) | (a->w2 != NULL ? INGOT_MMV_PAIR : 0) |
+                     (a->add[0].data != NULL || a->add[1].data != NULL ? INGOT_MMV_ADD : 0) |
+                     (matrices(a) > 1 || a->ids != NULL ? INGOT_MMV_MANY : 0) |
+                     (least(parts(blocks, sms), resident) * smem < shared / 2 ? INGOT_MMV_LATE : 0);
+}
+
+static bool plan_ring(const ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_mmv_args *a,
+                      struct ingot_grid *grid) {
+    int64_t units = a->k / UNIT, bytes = row_bytes(kernel, a->k), n = kernel->tile, width = 32;
+
+    if (a->n > n || a->k % UNIT != 0 || !rows_on_16(a) || bytes % 16 != 0) return false;
+    while (width > 8 && width / 2 >= units) width /= 2;
+    int64_t across = parts(units, 32), groups = most(1, RING_WARPS / across), pair = a->w2 != NULL;
+    if (across > RING_ACROSS || across * groups * 32 > kernel->threads) return false;
+    int64_t stride = across == 1 ? bytes : row_bytes(kernel, SLICE), per_slot = kernel->unit * (32 / width);
+    int64_t blocks = least(most(1, 2 * ctx->info.sm_count / matrices(a)), parts(a->m << pair, 2 * per_slot));
+    int64_t warps = across * groups, slots = parts(parts(a->m, blocks) << pair, per_slot); /* of the block, all told */
+    int64_t fixed = up(RING_BARS + kernel->smem + slots * per_slot * n * across * 4, 128);
+    int64_t slot = warps * per_slot * stride;
+    int64_t depth = least(least(parts(slots, groups), RING_DEPTH), most(RING_BYTES / slot, 2));
+    int64_t most_bytes = (int64_t)ctx->info.shared_per_block;
+
+    if (fixed + slot * depth > most_bytes) depth = most_bytes > fixed ? (most_bytes - fixed) / slot : 0;
+    if (depth < 1) return false;
+    a->shape.blocks = (int32_t)blocks;
+    a->shape.across = (int32_t)across;
+    a->shape.inverse = (int32_t)(65536 / across + 1);
+    a->shape.units = (int32_t)units;
+    a->shape.depth = (int32_t)depth;
+    a->shape.log_width = width == 32 ? 5 : width == 16 ? 4 : 3;
+    for (a->shape.log_slot = 0; 1 << a->shape.log_slot < per_slot >> pair;) a->shape.log_slot++;
+    a->shape.step = (int32_t)(groups * per_slot >> pair);
+    a->shape.last = (int32_t)(bytes - (across - 1) * row_bytes(kernel, SLICE));
+    a->shape.stride = (int32_t)stride;
+    a->shape.stages = (int32_t)fixed;
+    finish(ctx, a, grid, warps * 32, fixed + slot * depth);
+    return true;
+}
+
+static bool plan_mma(const ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_mmv_args *a,
+                     struct ingot_grid *grid) {
+    int64_t slabs = a->k / SLAB, slab = row_bytes(kernel, SLAB), depth = kernel->unit;
+    int64_t odd = slab & -slab, pieces = parts(slab + (odd < 16 ? 16 - odd : 0), 16), stage = TILE * (pieces | 1) * 16, warps = 0, smem = 0;
+
+    if (a->n > kernel->tile || a->k % SLAB != 0 || !rows_on_16(a) || row_bytes(kernel, a->k) % 16 != 0) return false;
+    /* As many warps as share the slabs evenly, and as fit. */
+    for (int64_t limit = least(MMA_WARPS, kernel->threads / 32); limit >= 1; limit--) {
+        warps = parts(slabs, parts(slabs, limit));
+        smem = warps * (2 * TILE * 8 * 4 + depth * stage + (slabs <= warps ? 1 : depth) * X_STAGE) + kernel->smem;
+        if (smem <= (int64_t)ctx->info.shared_per_block) break;
+        if (limit == 1) return false;
+    }
+    int64_t resident = most(1, least(MMA_WARPS / warps, ((int64_t)ctx->info.shared_per_block + BLOCK_RESERVE) /
+                                                            (smem + BLOCK_RESERVE)));
+    int64_t tile = a->w2 != NULL ? TILE / 2 : TILE;
+    a->shape.blocks = (int32_t)least(most(1, resident * ctx->info.sm_count / matrices(a)), parts(a->m, tile / 2));
+    a->shape.units = (int32_t)slabs;
+    a->shape.across = (int32_t)warps;
+    a->shape.depth = (int32_t)depth;
+    finish(ctx, a, grid, warps * 32, smem);
+    return true;
+}
+
+static const struct {
+    enum ingot_family family;
+    int64_t           from; /* columns */
+    bool (*plan)(const ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_mmv_args *a,
+                 struct ingot_grid *grid);
+} streaming[] = {
+    {INGOT_FAMILY_MMVQ_MMA, 3, plan_mma},
+    {INGOT_FAMILY_MMVQ_RING, 1, plan_ring},
+};
+
+const struct ingot_kernel *ingot_mmv_kernel(const ingot_context *ctx, enum ingot_family family, ingot_type type, int64_t n) {
+    const struct ingot_kernel *kernel = NULL;
+
+    for (int64_t tile = least(n, INGOT_MMV_COLUMNS); tile >= 1 && kernel == NULL; tile--)
+        kernel = ingot_find(ctx->table, family, type, tile);
+    return kernel;
+}
+
+const struct ingot_kernel *ingot_mmv_plan(const ingot_context *ctx, enum ingot_family family, ingot_type type,
+                                          struct ingot_mmv_args *a, struct ingot_grid *grid) {
+    const struct ingot_kernel *kernel;
+
+    for (size_t i = 0; family == INGOT_FAMILY_MMVQ && i < sizeof streaming / sizeof streaming[0]; i++) {
+        if (a->n < streaming[i].from) continue;
+        kernel = ingot_find(ctx->table, streaming[i].family, type, a->n);
+        if (kernel != NULL && matrices(a) * a->m <= INT32_MAX && streaming[i].plan(ctx, kernel, a, grid)) return kernel;
+    }
+    kernel = ingot_mmv_kernel(ctx, family, type, a->n);
+    if (kernel == NULL) return NULL;
+    /* At most 2^31-1 rows, columns and matrices each: the product is checked by steps. */
+    int64_t passes = parts(a->n, kernel->tile), rows = parts(a->w2 != NULL ? 2 * a->m : a->m, kernel->unit);
+    *grid = (struct ingot_grid){.blocks = INT64_MAX};
+    if (passes <= INT32_MAX && matrices(a) <= INT32_MAX / passes && rows <= INT32_MAX / (passes * matrices(a)))
+        grid->blocks = rows * passes * matrices(a);
+    return kernel;
+}
