@@ -129,11 +129,12 @@ def mmvq_mma(type, depth, threads=512):
                cost=f"Tiles of 16 rows x 256 columns on int8 tensor cores, {depth} ahead; {8 * t.bytes / t.block:g} bits per weight.")
 
 
-# Which words of a block of 32 activations lane t of four holds, for the formats that want another order.
 # Formats with slab().
-SLABS = ["q4_0", "q4_K"]
+BOOKED = list(books.BOOKS)
+SLABS = ["q4_0", "q4_K"] + BOOKED
 
-X_WORDS = {None: ("t", "(4 + t)")}
+# Which words of a block of 32 activations lane t of four holds; for entries of eight weights, those next to one another.
+X_WORDS = {None: ("t", "(4 + t)")} | {type: ("2 * t", "(2 * t + 1)") for type in BOOKED}
 
 
 def mmvf(type, n, rows, min_blocks, threads=256, unit=16):
@@ -257,7 +258,7 @@ def rows():
 
     # Rows in a slot for n = 1, 2, and tiles that the copies of MMVQ_MMA are ahead.
     RINGS = [   ("q4_0", (4, 2), 3), ("q4_1", (4, 2), 3), ("q5_0", (4, 2), 3), ("q5_1", (4, 2), 3), ("q8_0", (2, 2), 2),
-                ("q4_K", (4, 2), 3), ("q6_K", (2, 2), 2)]
+                ("q4_K", (4, 2), 3), ("q6_K", (2, 2), 2)] + [(type, (4, 2), 3) for type in BOOKED]
     out += [mmvq_ring(type, n, rows)                 for type, slots, _ in RINGS for n, rows in zip((1, 2), slots)]
     out += [mmvq_mma(type, depth)                    for type, _, depth in RINGS if type in SLABS]
 

@@ -148,7 +148,7 @@ INGOT_GLOBAL(ingot_mmvq_mma_q4_0_n8_sm75, 512, 1, ingot_mmv_args) {
         cp_async_commit();
     }
 
-    struct slab_x x;
+    struct slab_x x = {};
     int slot = 0, x_take = 0;
     for (int tile = 0; tile < count; tile += 2) {
         const int in_pair = min(count - tile, 2);
