@@ -18,14 +18,13 @@ class Book:
 ORIGIN = "grid of the PyPI package gguf, gguf.quants.{}"
 
 
-def nibbles(levels, factor=1):
-    """Eight levels: byte i holds those of weights i and 4 + i."""
-    return sum(factor * (levels[i] | levels[4 + i] << 4) << 8 * i for i in range(4))
+def nibbles(levels, order=range(8)):
+    return sum(levels[weight] << 4 * i for i, weight in enumerate(order))
 
 
 def selectors(name):
-    """Nibbles of a level each; bit 30 is a mark for whoever puts the signs in (templates/quant/iq.jinja)."""
-    return Book([nibbles(levels) | 1 << 30 for levels in grid(name)], ORIGIN.format(name.upper()))
+    """Nibbles of a level each; order and bit 30 are as the signs want them (templates/quant/iq.jinja)."""
+    return Book([nibbles(levels, (0, 4, 1, 5, 2, 6, 3, 7)) | 1 << 30 for levels in grid(name)], ORIGIN.format(name.upper()))
 
 
 def bytes_of(name, values):
@@ -36,7 +35,7 @@ def bytes_of(name, values):
 
 BOOKS = {
     "iq1_s":   Book([nibbles(levels) for levels in grid("iq1")], ORIGIN.format("IQ1_S")),
-    "iq1_m":   Book([nibbles(levels, 4) for levels in grid("iq1")], ORIGIN.format("IQ1_S")),
+    "iq1_m":   Book([nibbles(levels) for levels in grid("iq1")], ORIGIN.format("IQ1_S")),
     "iq2_xxs": selectors("iq2_xxs"),
     "iq2_xs":  selectors("iq2_xs"),
     "iq2_s":   selectors("iq2_s"),

@@ -7,6 +7,12 @@
 #include "src/device/device.cuh"
 #include "src/kernels/args.h"
 
+// Eight weights from the nibbles of their entry.
+INGOT_DEV void decode_levels(float (&y)[8], float scale, uint32_t entry, bool negative) {
+    INGOT_UNROLL
+    for (int i = 0; i < 8; i++) y[i] = scale * ((float)(entry >> 4 * i & 15) + (negative ? -1.125f : -0.875f));
+}
+
 // d from the eight bytes of the scales.
 INGOT_DEV float parted_d(uint32_t s0, uint32_t s1) {
     const uint32_t low = (s0 >> 12 & 0x000fu) | (s0 >> 24 & 0x00f0u), high = (s1 >> 4 & 0x0f00u) | (s1 >> 16 & 0xf000u);
@@ -20,12 +26,7 @@ INGOT_DEV void decode8(float (&y)[8], const uint8_t *row, int64_t i0) {
     const uint32_t h = b->qh[group] >> e % 2 * 4, entry = ingot_book[b->qs[e] | (h & 7) << 8];
     const uint32_t s = b->scales[group / 4] >> group % 4 * 3 & 7;
     const float d = parted_d(b->scales[0] | (uint32_t)b->scales[1] << 16, b->scales[2] | (uint32_t)b->scales[3] << 16);
-    const float scale = d * (float)(2 * s + 1), shift = h & 8 ? -1.125f : -0.875f;
-    INGOT_UNROLL
-    for (int i = 0; i < 4; i++) {
-        y[i] = scale * ((float)(entry >> (8 * i + 2) & 3) + shift);
-        y[4 + i] = scale * ((float)(entry >> (8 * i + 6) & 3) + shift);
-    }
+    decode_levels(y, d * (float)(2 * s + 1), entry, h & 8);
 }
 
 // The first `count` (1..8) of y become f32 elements `stride` bytes apart.

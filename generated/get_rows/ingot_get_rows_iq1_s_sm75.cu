@@ -7,17 +7,18 @@
 #include "src/kernels/args.h"
 #include "src/device/tensor.cuh"
 
+// Eight weights from the nibbles of their entry.
+INGOT_DEV void decode_levels(float (&y)[8], float scale, uint32_t entry, bool negative) {
+    INGOT_UNROLL
+    for (int i = 0; i < 8; i++) y[i] = scale * ((float)(entry >> 4 * i & 15) + (negative ? -1.125f : -0.875f));
+}
+
 // Weights i0 .. i0 + 7 of a row, i0 a multiple of 8.  The products have 11 + 4 + 4 bits: exact in f32.
 INGOT_DEV void decode8(float (&y)[8], const uint8_t *row, int64_t i0) {
     const struct ingot_block_iq1_s *b = (const struct ingot_block_iq1_s *)row + i0 / 256;
     const int e = (int)(i0 % 256) / 8;
     const uint32_t h = b->qh[e / 4], entry = ingot_book[b->qs[e] | (h >> e % 4 * 3 & 7) << 8];
-    const float scale = h2f(b->d) * (float)(2 * (h >> 12 & 7) + 1), shift = h & 0x8000 ? -1.125f : -0.875f;
-    INGOT_UNROLL
-    for (int i = 0; i < 4; i++) {
-        y[i] = scale * ((float)(entry >> 8 * i & 15) + shift);
-        y[4 + i] = scale * ((float)(entry >> (8 * i + 4) & 15) + shift);
-    }
+    decode_levels(y, h2f(b->d) * (float)(2 * (h >> 12 & 7) + 1), entry, h & 0x8000);
 }
 
 /* dst row (i, j, l) = row ids(i, j, l) of matrix (j, l) of a iq1_s table, as f32. A thread takes 8 neighbours of a

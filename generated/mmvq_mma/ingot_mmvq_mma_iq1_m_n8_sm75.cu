@@ -11,23 +11,22 @@ INGOT_DEV uint32_t book_entry(const uint32_t *book, uint32_t q, int i, int more)
     return ld_4((const uint8_t *)book + dp4a_us(q, 4 << 8 * i, more));
 }
 
+// Four weights, times 8: each selector of 16 bits picks level - 1 + 1/8, or with bit 2 level - 1 - 1/8.  Byte 3 is never
+// picked; it holds something of the lane's own, so that the word stays in a register and is not copied there for each use.
+INGOT_DEV uint32_t four_levels(uint32_t selectors, int lane) {
+    return prmt(0x000901f9u + ((uint32_t)lane << 24), 0x0007fff7u, selectors);
+}
+
 // d from the eight bytes of the scales.
 INGOT_DEV float parted_d(uint32_t s0, uint32_t s1) {
     const uint32_t low = (s0 >> 12 & 0x000fu) | (s0 >> 24 & 0x00f0u), high = (s1 >> 4 & 0x0f00u) | (s1 >> 16 & 0xf000u);
     return h2f((uint16_t)(low | high));
 }
 
-// A lane's activations of a group in the order of the nibbles of an entry: 0 4 1 5, 2 6 3 7.
-INGOT_DEV void slab_order(uint32_t (&b)[2], const uint32_t (&q)[2]) {
-    b[0] = prmt(q[0], q[1], 0x5140u);
-    b[1] = prmt(q[0], q[1], 0x7362u);
-}
-
-// sum += the scales of the activations times c, which has the scales of the weights in it.
-INGOT_DEV void slab_group(float (&sum)[4], const int32_t (&c)[4], const float (&dx)[2]) {
-    INGOT_UNROLL
-    for (int e = 0; e < 4; e++) sum[e] = fmaf(dx[e % 2], (float)c[e], sum[e]);
-}
+// Whole numbers of at most 22 bits become f32 without a conversion: added to this one they are the last bits of
+// 1.5 * 2^23 + c.
+enum { SLAB_WHOLE = 0x4b400000 };
+INGOT_DEV float slab_float(int32_t c) { return __int_as_float(c) - 12582912.0f; }
 
 // y += d0 (row g) or d1 (row g + 8) times sum.
 INGOT_DEV void slab_finish(float (&y)[4], const float (&sum)[4], float d0, float d1) {
@@ -35,53 +34,54 @@ INGOT_DEV void slab_finish(float (&y)[4], const float (&sum)[4], float d0, float
     for (int e = 0; e < 4; e++) y[e] = fmaf(e < 2 ? d0 : d1, sum[e], y[e]);
 }
 
-// c = the products of a group whose halves of 16 weights have scales of their own, s[row][half].  The first two lanes of
-// four hold the first half: each half is multiplied with the other lanes' activations zero.
+// c += the products of a group whose halves of 16 weights have scales of their own, s[row][half].  The first two lanes of
+// four hold the first half: it is multiplied once more with the other lanes' activations zero.
 INGOT_DEV void slab_halves(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], const int (&s)[2][2], int t) {
-    const uint32_t mask = t < 2 ? ~0u : 0u, first[2] = {b[0] & mask, b[1] & mask}, second[2] = {b[0] & ~mask, b[1] & ~mask};
-    int32_t c0[4] = {0, 0, 0, 0}, c1[4] = {0, 0, 0, 0};
-    mma_m16n8k32_s8(c0, a, first);
-    mma_m16n8k32_s8(c1, a, second);
+    const uint32_t mask = t < 2 ? ~0u : 0u, half[2] = {b[0] & mask, b[1] & mask};
+    int32_t all[4] = {0, 0, 0, 0}, first[4] = {0, 0, 0, 0};
+    mma_m16n8k32_s8(all, a, b);
+    mma_m16n8k32_s8(first, a, half);
     INGOT_UNROLL
-    for (int e = 0; e < 4; e++) c[e] = s[e / 2][0] * c0[e] + s[e / 2][1] * c1[e];
+    for (int e = 0; e < 4; e++) c[e] += s[e / 2][1] * all[e] + (s[e / 2][0] - s[e / 2][1]) * first[e];
 }
 
-// One block.  Lane t takes index t of each pair of groups.  Levels, and 4 for a negative shift, pick 8 times the weight.
+// One block.  Lane t takes index t of each pair of groups.
 INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
     const uint8_t *const p[2] = {p0, p1};
-    const uint32_t levels = 0x000901f9u + ((uint32_t)t << 24); // byte 3 is never picked: see four_levels of quant/iq.jinja
-    uint32_t q[2][8], h[2][4], scales[2][2];
+    uint2 q[2][4], h[2][2], scales[2];
     INGOT_UNROLL
     for (int r = 0; r < 2; r++) {
         INGOT_UNROLL
-        for (int i = 0; i < 7; i++) {
-            const uint2 v = ld_8(p[r] + 8 * i);
-            uint32_t *const to = i < 4 ? &q[r][2 * i] : i < 6 ? &h[r][2 * i - 8] : &scales[r][0];
-            to[0] = v.x;
-            to[1] = v.y;
-        }
+        for (int i = 0; i < 4; i++) q[r][i] = ld_8(p[r] + 8 * i);
+        INGOT_UNROLL
+        for (int i = 0; i < 2; i++) h[r][i] = ld_8(p[r] + 32 + 8 * i);
+        scales[r] = ld_8(p[r] + 48);
     }
     float sum[4] = {};
     INGOT_UNROLL
     for (int g = 0; g < 8; g++) {
-        uint32_t a[4], b[2];
+        uint32_t a[4];
         int s[2][2];
         INGOT_UNROLL
         for (int r = 0; r < 2; r++) {
-            const uint32_t bits = h[r][g / 2] >> (16 * (g % 2) + 4 * t), minus = bits & 8 ? 0x44444444u : 0;
-            const uint32_t z = book_entry(book, q[r][g], t, (int)(bits << 10 & 0x1c00u)) >> 2 | minus;
-            a[r] = prmt(levels, 0x0007fff7u, z);
-            a[2 + r] = prmt(levels, 0x0007fff7u, z >> 16);
+            const uint32_t bits = (g / 2 % 2 ? h[r][g / 4].y : h[r][g / 4].x) >> (16 * (g % 2) + 4 * t);
+            const uint32_t entry = book_entry(book, g % 2 ? q[r][g / 2].y : q[r][g / 2].x, t, (int)(bits << 10 & 0x1c00u));
+            const uint32_t z = entry + (bits >> 3 & 1) * 0x44444444u;
+            a[r] = four_levels(z, t);
+            a[2 + r] = four_levels(z >> 16, t);
             INGOT_UNROLL
-            for (int i = 0; i < 2; i++)
-                s[r][i] = (int)(2 * (scales[r][g / 4] >> (16 * (g / 2 % 2) + 6 * (g % 2) + 3 * i) & 7) + 1);
+            for (int i = 0; i < 2; i++) {
+                const uint32_t word = g / 4 ? scales[r].y : scales[r].x;
+                s[r][i] = (int)(2 * (word >> (16 * (g / 2 % 2) + 6 * (g % 2) + 3 * i) & 7) + 1);
+            }
         }
-        slab_order(b, x.q[g]);
-        int32_t c[4];
-        slab_halves(c, a, b, s, t);
-        slab_group(sum, c, x.d[g]);
+        int32_t c[4] = {SLAB_WHOLE, SLAB_WHOLE, SLAB_WHOLE, SLAB_WHOLE};
+        slab_halves(c, a, x.q[g], s, t);
+        INGOT_UNROLL
+        for (int e = 0; e < 4; e++) sum[e] = fmaf(x.d[g][e % 2], slab_float(c[e]), sum[e]);
     }
-    slab_finish(y, sum, 0.125f * parted_d(scales[0][0], scales[0][1]), 0.125f * parted_d(scales[1][0], scales[1][1]));
+    const float d0 = parted_d(scales[0].x, scales[0].y), d1 = parted_d(scales[1].x, scales[1].y);
+    slab_finish(y, sum, 0.125f * d0, 0.125f * d1);
 }
 
 // Up to 8 columns of activations of one slab, as they wait in shared memory: 256 bytes and 8 scales with sums each.

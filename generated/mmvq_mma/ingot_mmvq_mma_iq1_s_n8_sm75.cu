@@ -18,11 +18,16 @@ template <int N> INGOT_DEV void slab_words(uint32_t (&w)[N], const uint8_t *p) {
     }
 }
 
-// sum += the scales of the activations times c, which has the scales of the weights in it.
-INGOT_DEV void slab_group(float (&sum)[4], const int32_t (&c)[4], const float (&dx)[2]) {
-    INGOT_UNROLL
-    for (int e = 0; e < 4; e++) sum[e] = fmaf(dx[e % 2], (float)c[e], sum[e]);
+// Four weights, times 8: each selector of 16 bits picks level - 1 + 1/8, or with bit 2 level - 1 - 1/8.  Byte 3 is never
+// picked; it holds something of the lane's own, so that the word stays in a register and is not copied there for each use.
+INGOT_DEV uint32_t four_levels(uint32_t selectors, int lane) {
+    return prmt(0x000901f9u + ((uint32_t)lane << 24), 0x0007fff7u, selectors);
 }
+
+// Whole numbers of at most 22 bits become f32 without a conversion: added to this one they are the last bits of
+// 1.5 * 2^23 + c.
+enum { SLAB_WHOLE = 0x4b400000 };
+INGOT_DEV float slab_float(int32_t c) { return __int_as_float(c) - 12582912.0f; }
 
 // y += d0 (row g) or d1 (row g + 8) times sum.
 INGOT_DEV void slab_finish(float (&y)[4], const float (&sum)[4], float d0, float d1) {
@@ -30,37 +35,36 @@ INGOT_DEV void slab_finish(float (&y)[4], const float (&sum)[4], float d0, float
     for (int e = 0; e < 4; e++) y[e] = fmaf(e < 2 ? d0 : d1, sum[e], y[e]);
 }
 
-// One block.  Lane t takes index t of each group.  What is added to all levels goes with the sums of the activations.
+// One block.  Lane t takes index t of each group.  Words of two groups: as they are, and with the high bits of index t
+// lowest; the sign of the shift is the highest bit of bytes 1 and 3.
 INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
     const uint8_t *const p[2] = {p0, p1};
-    uint32_t h[2][4];
-    slab_words(h[0], p0 + 34);
-    slab_words(h[1], p1 + 34);
+    uint32_t h[2][4], top[2][4];
+    INGOT_UNROLL
+    for (int r = 0; r < 2; r++) {
+        slab_words(h[r], p[r] + 34);
+        INGOT_UNROLL
+        for (int i = 0; i < 4; i++) top[r][i] = h[r][i] >> 3 * t;
+    }
     float sum[4] = {};
     INGOT_UNROLL
     for (int g = 0; g < 8; g++) {
         uint32_t a[4];
         int s[2];
-        float shift[2];
         INGOT_UNROLL
         for (int r = 0; r < 2; r++) {
-            const uint32_t bits = g % 2 ? h[r][g / 2] >> 16 : h[r][g / 2];
-            const uint32_t entry = book[p[r][2 + 4 * g + t] + 256 * (bits >> 3 * t & 7)];
-            a[r] = entry & 0x0f0f0f0fu;
-            a[2 + r] = entry >> 4 & 0x0f0f0f0fu;
-            s[r] = (int)(2 * (bits >> 12 & 7) + 1);
-            shift[r] = (bits & 0x8000u ? -1.125f : -0.875f) * (float)s[r];
+            const uint32_t bits = top[r][g / 2] >> g % 2 * 16, index = p[r][2 + 4 * g + t] + 256 * (bits & 7);
+            const uint32_t z = book[index] | (prmt(h[r][g / 2], 0, g % 2 ? 0xbbbbu : 0x9999u) & 0x44444444u);
+            a[r] = four_levels(z, t);
+            a[2 + r] = four_levels(z >> 16, t);
+            s[r] = (int)(2 * (h[r][g / 2] >> (16 * (g % 2) + 12) & 7) + 1);
         }
         int32_t c[4] = {0, 0, 0, 0};
         mma_m16n8k32_s8(c, a, x.q[g]);
         INGOT_UNROLL
-        for (int e = 0; e < 4; e++) {
-            c[e] *= s[e / 2];
-            sum[e] = fmaf(shift[e / 2], x.s[g][e % 2], sum[e]);
-        }
-        slab_group(sum, c, x.d[g]);
+        for (int e = 0; e < 4; e++) sum[e] = fmaf(x.d[g][e % 2], slab_float(s[e / 2] * c[e] + SLAB_WHOLE), sum[e]);
     }
-    slab_finish(y, sum, h2f(ld_2(p0)), h2f(ld_2(p1)));
+    slab_finish(y, sum, 0.125f * h2f(ld_2(p0)), 0.125f * h2f(ld_2(p1)));
 }
 
 // Up to 8 columns of activations of one slab, as they wait in shared memory: 256 bytes and 8 scales with sums each.

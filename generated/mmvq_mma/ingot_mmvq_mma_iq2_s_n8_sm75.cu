@@ -38,11 +38,10 @@ INGOT_DEV void slab_order(uint32_t (&b)[2], const uint32_t (&q)[2]) {
     b[1] = prmt(q[0], q[1], 0x7362u);
 }
 
-// sum += the scales of the activations times c, which has the scales of the weights in it.
-INGOT_DEV void slab_group(float (&sum)[4], const int32_t (&c)[4], const float (&dx)[2]) {
-    INGOT_UNROLL
-    for (int e = 0; e < 4; e++) sum[e] = fmaf(dx[e % 2], (float)c[e], sum[e]);
-}
+// Whole numbers of at most 22 bits become f32 without a conversion: added to this one they are the last bits of
+// 1.5 * 2^23 + c.
+enum { SLAB_WHOLE = 0x4b400000 };
+INGOT_DEV float slab_float(int32_t c) { return __int_as_float(c) - 12582912.0f; }
 
 // y += d0 (row g) or d1 (row g + 8) times sum.
 INGOT_DEV void slab_finish(float (&y)[4], const float (&sum)[4], float d0, float d1) {
@@ -50,25 +49,37 @@ INGOT_DEV void slab_finish(float (&y)[4], const float (&sum)[4], float d0, float
     for (int e = 0; e < 4; e++) y[e] = fmaf(e < 2 ? d0 : d1, sum[e], y[e]);
 }
 
-// c = the products of a group whose halves of 16 weights have scales of their own, s[row][half].  The first two lanes of
-// four hold the first half: each half is multiplied with the other lanes' activations zero.
+// 2 s + 1 for eight scales of four bits: those in low nibbles, those in high ones.
+INGOT_DEV void nibble_scales(uint32_t &low, uint32_t &high, uint32_t scales) {
+    low = (scales & 0x0f0f0f0fu) * 2 + 0x01010101u;
+    high = (scales >> 3 & 0x1e1e1e1eu) | 0x01010101u;
+}
+
+// c += the products of a group whose halves of 16 weights have scales of their own, s[row][half].  The first two lanes of
+// four hold the first half: it is multiplied once more with the other lanes' activations zero.
 INGOT_DEV void slab_halves(int32_t (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], const int (&s)[2][2], int t) {
-    const uint32_t mask = t < 2 ? ~0u : 0u, first[2] = {b[0] & mask, b[1] & mask}, second[2] = {b[0] & ~mask, b[1] & ~mask};
-    int32_t c0[4] = {0, 0, 0, 0}, c1[4] = {0, 0, 0, 0};
-    mma_m16n8k32_s8(c0, a, first);
-    mma_m16n8k32_s8(c1, a, second);
+    const uint32_t mask = t < 2 ? ~0u : 0u, half[2] = {b[0] & mask, b[1] & mask};
+    int32_t all[4] = {0, 0, 0, 0}, first[4] = {0, 0, 0, 0};
+    mma_m16n8k32_s8(all, a, b);
+    mma_m16n8k32_s8(first, a, half);
     INGOT_UNROLL
-    for (int e = 0; e < 4; e++) c[e] = s[e / 2][0] * c0[e] + s[e / 2][1] * c1[e];
+    for (int e = 0; e < 4; e++) c[e] += s[e / 2][1] * all[e] + (s[e / 2][0] - s[e / 2][1]) * first[e];
 }
 
 // One block.  Lane t takes index t and signs t of each group.
 INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, const struct slab_x &x, int t, const uint32_t *book) {
     const uint8_t *const p[2] = {p0, p1};
-    uint32_t tail[2][4]; // high bits of the indices, then the scales
-    slab_words(tail[0], p0 + 66);
-    slab_words(tail[1], p1 + 66);
+    uint32_t top[2][2], low[2][2], high[2][2];
     INGOT_UNROLL
-    for (int i = 0; i < 4; i++) tail[i / 2][i % 2] >>= 2 * t;
+    for (int r = 0; r < 2; r++) {
+        uint32_t tail[4]; // high bits of the indices, then the scales
+        slab_words(tail, p[r] + 66);
+        INGOT_UNROLL
+        for (int i = 0; i < 2; i++) {
+            top[r][i] = tail[i] >> 2 * t;
+            nibble_scales(low[r][i], high[r][i], tail[2 + i]);
+        }
+    }
     float sum[4] = {};
     INGOT_UNROLL
     for (int g = 0; g < 8; g++) {
@@ -76,18 +87,18 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
         int s[2][2];
         INGOT_UNROLL
         for (int r = 0; r < 2; r++) {
-            const uint32_t high = tail[r][g / 4] >> g % 4 * 8 & 3, scales = tail[r][2 + g / 4];
-            const uint32_t entry = book[p[r][2 + 4 * g + t] + 256 * high], signs = p[r][34 + 4 * g + t];
+            const uint32_t entry = book[p[r][2 + 4 * g + t] + 256 * (top[r][g / 4] >> g % 4 * 8 & 3)], signs = p[r][34 + 4 * g + t];
             const uint32_t z = sign_selectors(entry, signs & 127, signs << 23);
             a[r] = four_levels(z, t);
             a[2 + r] = four_levels(z >> 16, t);
-            INGOT_UNROLL
-            for (int h = 0; h < 2; h++) s[r][h] = (int)(2 * (scales >> (8 * (g % 4) + 4 * h) & 15) + 1);
+            s[r][0] = (int)(low[r][g / 4] >> g % 4 * 8 & 255);
+            s[r][1] = (int)(high[r][g / 4] >> g % 4 * 8 & 255);
         }
         slab_order(b, x.q[g]);
-        int32_t c[4];
+        int32_t c[4] = {0, 0, 0, 0};
         slab_halves(c, a, b, s, t);
-        slab_group(sum, c, x.d[g]);
+        INGOT_UNROLL
+        for (int e = 0; e < 4; e++) sum[e] = fmaf(x.d[g][e % 2], (float)c[e], sum[e]);
     }
     slab_finish(y, sum, 0.125f * h2f(ld_2(p0)), 0.125f * h2f(ld_2(p1)));
 }

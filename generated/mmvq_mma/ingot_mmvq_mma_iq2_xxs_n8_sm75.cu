@@ -43,11 +43,10 @@ INGOT_DEV void slab_order(uint32_t (&b)[2], const uint32_t (&q)[2]) {
     b[1] = prmt(q[0], q[1], 0x7362u);
 }
 
-// sum += the scales of the activations times c, which has the scales of the weights in it.
-INGOT_DEV void slab_group(float (&sum)[4], const int32_t (&c)[4], const float (&dx)[2]) {
-    INGOT_UNROLL
-    for (int e = 0; e < 4; e++) sum[e] = fmaf(dx[e % 2], (float)c[e], sum[e]);
-}
+// Whole numbers of at most 22 bits become f32 without a conversion: added to this one they are the last bits of
+// 1.5 * 2^23 + c.
+enum { SLAB_WHOLE = 0x4b400000 };
+INGOT_DEV float slab_float(int32_t c) { return __int_as_float(c) - 12582912.0f; }
 
 // y += d0 (row g) or d1 (row g + 8) times sum.
 INGOT_DEV void slab_finish(float (&y)[4], const float (&sum)[4], float d0, float d1) {
@@ -64,21 +63,20 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
     INGOT_UNROLL
     for (int g = 0; g < 8; g++) {
         uint32_t a[4], b[2];
-        int s[2];
+        float s[2];
         INGOT_UNROLL
         for (int r = 0; r < 2; r++) {
             const uint32_t word = q[r][2 * g + 1];
             const uint32_t z = sign_selectors(book_entry(book, q[r][2 * g], t, 0), word >> 7 * t & 127);
             a[r] = four_levels(z, t);
             a[2 + r] = four_levels(z >> 16, t);
-            s[r] = (int)(2 * (word >> 28) + 1);
+            s[r] = fmaf(2.0f, (float)(word >> 28), 1.0f);
         }
         slab_order(b, x.q[g]);
-        int32_t c[4] = {0, 0, 0, 0};
+        int32_t c[4] = {SLAB_WHOLE, SLAB_WHOLE, SLAB_WHOLE, SLAB_WHOLE};
         mma_m16n8k32_s8(c, a, b);
         INGOT_UNROLL
-        for (int e = 0; e < 4; e++) c[e] *= s[e / 2];
-        slab_group(sum, c, x.d[g]);
+        for (int e = 0; e < 4; e++) sum[e] = fmaf(s[e / 2] * x.d[g][e % 2], slab_float(c[e]), sum[e]);
     }
     slab_finish(y, sum, 0.125f * h2f(ld_2(p0)), 0.125f * h2f(ld_2(p1)));
 }

@@ -33,11 +33,10 @@ INGOT_DEV void sign_masks(uint32_t (&m)[2], uint32_t low, uint32_t high) {
 // An entry with signs.  Levels are odd: -v turns all bits over but the lowest.
 INGOT_DEV uint32_t sign_odd(uint32_t entry, uint32_t mask) { return entry ^ (mask & 0xfefefefeu); }
 
-// sum += the scales of the activations times c, which has the scales of the weights in it.
-INGOT_DEV void slab_group(float (&sum)[4], const int32_t (&c)[4], const float (&dx)[2]) {
-    INGOT_UNROLL
-    for (int e = 0; e < 4; e++) sum[e] = fmaf(dx[e % 2], (float)c[e], sum[e]);
-}
+// Whole numbers of at most 22 bits become f32 without a conversion: added to this one they are the last bits of
+// 1.5 * 2^23 + c.
+enum { SLAB_WHOLE = 0x4b400000 };
+INGOT_DEV float slab_float(int32_t c) { return __int_as_float(c) - 12582912.0f; }
 
 // y += d0 (row g) or d1 (row g + 8) times sum.
 INGOT_DEV void slab_finish(float (&y)[4], const float (&sum)[4], float d0, float d1) {
@@ -73,8 +72,7 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
         int32_t c[4] = {0, 0, 0, 0};
         mma_m16n8k32_s8(c, a, x.q[g]);
         INGOT_UNROLL
-        for (int e = 0; e < 4; e++) c[e] *= s[e / 2];
-        slab_group(sum, c, x.d[g]);
+        for (int e = 0; e < 4; e++) sum[e] = fmaf(x.d[g][e % 2], slab_float(s[e / 2] * c[e] + SLAB_WHOLE), sum[e]);
     }
     slab_finish(y, sum, h2f(ld_2(p0)), h2f(ld_2(p1)));
 }

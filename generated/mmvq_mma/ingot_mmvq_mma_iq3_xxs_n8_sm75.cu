@@ -32,11 +32,10 @@ INGOT_DEV void sign_masks(uint32_t (&m)[2], uint32_t s) {
     m[1] = prmt(places, parity, 0xfa98u);
 }
 
-// sum += the scales of the activations times c, which has the scales of the weights in it.
-INGOT_DEV void slab_group(float (&sum)[4], const int32_t (&c)[4], const float (&dx)[2]) {
-    INGOT_UNROLL
-    for (int e = 0; e < 4; e++) sum[e] = fmaf(dx[e % 2], (float)c[e], sum[e]);
-}
+// Whole numbers of at most 22 bits become f32 without a conversion: added to this one they are the last bits of
+// 1.5 * 2^23 + c.
+enum { SLAB_WHOLE = 0x4b400000 };
+INGOT_DEV float slab_float(int32_t c) { return __int_as_float(c) - 12582912.0f; }
 
 // y += d0 (row g) or d1 (row g + 8) times sum.
 INGOT_DEV void slab_finish(float (&y)[4], const float (&sum)[4], float d0, float d1) {
@@ -55,7 +54,7 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
     INGOT_UNROLL
     for (int g = 0; g < 8; g++) {
         uint32_t a[4];
-        int s[2];
+        float s[2];
         INGOT_UNROLL
         for (int r = 0; r < 2; r++) {
             const uint32_t q = ld_2(p[r] + 2 + 8 * g + 2 * t);
@@ -63,13 +62,12 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
             sign_masks(m, words[r][g] >> 7 * t & 127);
             INGOT_UNROLL
             for (int i = 0; i < 2; i++) a[2 * i + r] = (book_entry(book, q, i, 0) ^ m[i]) + (m[i] & 0x01010101u);
-            s[r] = (int)(2 * (words[r][g] >> 28) + 1);
+            s[r] = fmaf(2.0f, (float)(words[r][g] >> 28), 1.0f);
         }
-        int32_t c[4] = {0, 0, 0, 0};
+        int32_t c[4] = {SLAB_WHOLE, SLAB_WHOLE, SLAB_WHOLE, SLAB_WHOLE};
         mma_m16n8k32_s8(c, a, x.q[g]);
         INGOT_UNROLL
-        for (int e = 0; e < 4; e++) c[e] *= s[e / 2];
-        slab_group(sum, c, x.d[g]);
+        for (int e = 0; e < 4; e++) sum[e] = fmaf(s[e / 2] * x.d[g][e % 2], slab_float(c[e]), sum[e]);
     }
     slab_finish(y, sum, 0.25f * h2f(ld_2(p0)), 0.25f * h2f(ld_2(p1)));
 }

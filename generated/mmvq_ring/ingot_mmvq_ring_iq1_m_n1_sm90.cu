@@ -10,6 +10,12 @@ INGOT_DEV uint32_t book_entry(const uint32_t *book, uint32_t q, int i, int more)
     return ld_4((const uint8_t *)book + dp4a_us(q, 4 << 8 * i, more));
 }
 
+// Four weights, times 8: each selector of 16 bits picks level - 1 + 1/8, or with bit 2 level - 1 - 1/8.  Byte 3 is never
+// picked; it holds something of the lane's own, so that the word stays in a register and is not copied there for each use.
+INGOT_DEV uint32_t four_levels(uint32_t selectors, int lane) {
+    return prmt(0x000901f9u + ((uint32_t)lane << 24), 0x0007fff7u, selectors);
+}
+
 // d from the eight bytes of the scales.
 INGOT_DEV float parted_d(uint32_t s0, uint32_t s1) {
     const uint32_t low = (s0 >> 12 & 0x000fu) | (s0 >> 24 & 0x00f0u), high = (s1 >> 4 & 0x0f00u) | (s1 >> 16 & 0xf000u);
@@ -43,31 +49,38 @@ INGOT_DEV void unit_load_any(struct unit &w, const uint8_t *row, int u, bool hal
     w.h = ld_4_a2(p + 32 + u % 4 * 4);
 }
 
-// The activations of a unit, and what the -9 of every weight adds to 32 times the sum of a group.
+// The activations of a unit: bytes, scales and scaled sums of two blocks.
 struct unit_x {
-    int   q[4][4], offset[4];
-    float d[2];
+    int   q[2][2][4];
+    float d[2], s[2];
 };
 
 INGOT_DEV void unit_x_load(struct unit_x &x, const int8_t *qs, const struct ingot_q8_scale *scales, int u, bool half) {
-    (void)half;
-    const int ones[4] = {0x01010101, 0x01010101, 0x01010101, 0x01010101};
     INGOT_UNROLL
-    for (int g = 0; g < 4; g++) {
-        const uint4 v = ld_16(qs + (int64_t)u * 64 + g * 16);
-        x.q[g][0] = (int)v.x;
-        x.q[g][1] = (int)v.y;
-        x.q[g][2] = (int)v.z;
-        x.q[g][3] = (int)v.w;
-        x.offset[g] = -72 * dp4a_ss_x4(x.q[g], ones, 0);
-        if (g % 2 == 0) x.d[g / 2] = scales[(int64_t)u * 2 + g / 2].d;
+    for (int b = 0; b < 2; b++) {
+        if (b == 1 && half) {
+            INGOT_UNROLL
+            for (int i = 0; i < 8; i++) x.q[b][i / 4][i % 4] = 0;
+            x.d[b] = x.s[b] = 0.0f;
+            break;
+        }
+        INGOT_UNROLL
+        for (int i = 0; i < 2; i++) {
+            const uint4 v = ld_16(qs + (int64_t)u * 64 + b * 32 + i * 16);
+            x.q[b][i][0] = (int)v.x;
+            x.q[b][i][1] = (int)v.y;
+            x.q[b][i][2] = (int)v.z;
+            x.q[b][i][3] = (int)v.w;
+        }
+        const uint2 t = ld_8(scales + (int64_t)u * 2 + b);
+        x.d[b] = __uint_as_float(t.x);
+        x.s[b] = __uint_as_float(t.y);
     }
 }
 
-// The product.  Values in high nibbles are multiplied where they stand, and the others 16 times: with the 8 below 2 * 8 * 9
-// all that is 64 times the sum.
+// The product.  The signs of the shifts, one for eight weights, are the high bits of nibbles.
 INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, const uint32_t *book) {
-    const uint32_t plus = ~w.h >> 3 & 0x11111111u, odd = plus >> 4 & 0x01010101u, even = plus & 0x01010101u;
+    const uint32_t even = w.h >> 3 & 0x01010101u, odd = w.h >> 7 & 0x01010101u;
     const uint32_t scales = (u & 2 ? w.s[1] : w.s[0]) >> u % 2 * 16;
     float total = 0.0f;
     INGOT_UNROLL
@@ -76,21 +89,21 @@ INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, co
         INGOT_UNROLL
         for (int h = 0; h < 2; h++) {
             const int group = 2 * g + h;
-            int low = 0, high = x.offset[group];
+            int part = 0;
             INGOT_UNROLL
             for (int e = 0; e < 2; e++) {
                 const int at = 8 * group + 4 * e;
                 const uint32_t top = (at < 10 ? w.h << (10 - at) : w.h >> (at - 10)) & 0x1c00u;
-                const uint32_t one = (uint32_t)dp4a_us(e ? odd : even, 1 << 8 * group, 0);
-                const uint32_t entry = book_entry(book, w.q[g], 2 * h + e, (int)top) + one * 0x11111111u;
-                low = dp4a_us(entry & 0x0f0f0f0fu, x.q[group][2 * e], low);
-                high = dp4a_us(entry & 0xf0f0f0f0u, x.q[group][2 * e + 1], high);
+                const uint32_t negative = (uint32_t)dp4a_us(e ? odd : even, 1 << 8 * group, 0);
+                const uint32_t z = book_entry(book, w.q[g], 2 * h + e, (int)top) + negative * 0x44444444u;
+                part = dp4a_ss((int)four_levels(z, u), x.q[g][h][2 * e], part);
+                part = dp4a_ss((int)four_levels(z >> 16, u), x.q[g][h][2 * e + 1], part);
             }
-            sum += (int)(2 * (scales >> 3 * group & 7) + 1) * (16 * low + high);
+            sum += (int)(2 * (scales >> 3 * group & 7) + 1) * part;
         }
         total = fmaf(x.d[g], (float)sum, total);
     }
-    return 0.015625f * parted_d(w.s[0], w.s[1]) * total;
+    return 0.125f * parted_d(w.s[0], w.s[1]) * total;
 }
 
 enum { BARS = 1024, BOOK_BYTES = (INGOT_BOOK_WORDS + 3) / 4 * 16 };

@@ -54,32 +54,27 @@ INGOT_DEV void unit_load_any(struct unit &w, const uint8_t *row, int u, bool hal
     w.d = ld_2(p);
 }
 
-// The activations of a unit: bytes, scales and scaled sums of two blocks.
+// The activations of a unit: words 2 e and 2 e + 1 of group g are weights 0 2 4 6 and 1 3 5 7 of its eight from 8 e on.
 struct unit_x {
-    int   q[2][2][4];
+    int   q[2][8];
     float d[2], s[2];
 };
 
 INGOT_DEV void unit_x_load(struct unit_x &x, const int8_t *qs, const struct ingot_q8_scale *scales, int u, bool half) {
+    (void)half;
     INGOT_UNROLL
-    for (int b = 0; b < 2; b++) {
-        if (b == 1 && half) {
-            INGOT_UNROLL
-            for (int i = 0; i < 8; i++) x.q[b][i / 4][i % 4] = 0;
-            x.d[b] = x.s[b] = 0.0f;
-            break;
-        }
+    for (int g = 0; g < 2; g++) {
         INGOT_UNROLL
         for (int i = 0; i < 2; i++) {
-            const uint4 v = ld_16(qs + (int64_t)u * 64 + b * 32 + i * 16);
-            x.q[b][i][0] = (int)v.x;
-            x.q[b][i][1] = (int)v.y;
-            x.q[b][i][2] = (int)v.z;
-            x.q[b][i][3] = (int)v.w;
+            const uint4 v = ld_16(qs + (int64_t)u * 64 + g * 32 + i * 16);
+            x.q[g][4 * i + 0] = (int)prmt(v.x, v.y, 0x6420u);
+            x.q[g][4 * i + 1] = (int)prmt(v.x, v.y, 0x7531u);
+            x.q[g][4 * i + 2] = (int)prmt(v.z, v.w, 0x6420u);
+            x.q[g][4 * i + 3] = (int)prmt(v.z, v.w, 0x7531u);
         }
-        const uint2 t = ld_8(scales + (int64_t)u * 2 + b);
-        x.d[b] = __uint_as_float(t.x);
-        x.s[b] = __uint_as_float(t.y);
+        const uint2 t = ld_8(scales + (int64_t)u * 2 + g);
+        x.d[g] = __uint_as_float(t.x);
+        x.s[g] = __uint_as_float(t.y);
     }
 }
 
@@ -97,8 +92,8 @@ INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, co
             const int at = 16 * g + 3 * e;
             const uint32_t top = (at < 10 ? h << (10 - at) : h >> (at - 10)) & 0x1c00u;
             const uint32_t entry = book_entry(book, q, e, (int)top);
-            low = dp4a_us(entry & 0x0f0f0f0fu, x.q[g][e / 2][e % 2 * 2], low);
-            high = dp4a_us(entry & 0xf0f0f0f0u, x.q[g][e / 2][e % 2 * 2 + 1], high);
+            low = dp4a_us(entry & 0x0f0f0f0fu, x.q[g][2 * e], low);
+            high = dp4a_us(entry & 0xf0f0f0f0u, x.q[g][2 * e + 1], high);
         }
         const float shift = h >> 16 * g & 0x8000u ? -1.125f : -0.875f;
         const float sum = fmaf(shift, x.s[g], 0.0625f * x.d[g] * (float)(16 * low + high));
