@@ -6,6 +6,8 @@ INGOT_BOOK_WORDS and the table ingot_book.  A format's macros say what a word ho
 """
 from dataclasses import dataclass
 
+from grids import grid
+
 
 @dataclass(frozen=True)
 class Book:
@@ -13,7 +15,33 @@ class Book:
     origin: str  # one line for the header
 
 
-BOOKS = {}
+ORIGIN = "grid of the PyPI package gguf, gguf.quants.{}"
+
+
+def nibbles(levels, order=range(8)):
+    return sum(levels[weight] << 4 * i for i, weight in enumerate(order))
+
+
+def selectors(name):
+    """Nibbles of a level each; order and bit 30 are as the signs want them (templates/quant/iq.jinja)."""
+    return Book([nibbles(levels, (0, 4, 1, 5, 2, 6, 3, 7)) | 1 << 30 for levels in grid(name)], ORIGIN.format(name.upper()))
+
+
+def bytes_of(name, values):
+    """Four bytes, the values of the levels."""
+    return Book([sum(values[level] << 8 * i for i, level in enumerate(levels)) for levels in grid(name)],
+                ORIGIN.format(name.upper()))
+
+
+BOOKS = {
+    "iq1_s":   Book([nibbles(levels) for levels in grid("iq1")], ORIGIN.format("IQ1_S")),
+    "iq1_m":   Book([nibbles(levels) for levels in grid("iq1")], ORIGIN.format("IQ1_S")),
+    "iq2_xxs": selectors("iq2_xxs"),
+    "iq2_xs":  selectors("iq2_xs"),
+    "iq2_s":   selectors("iq2_s"),
+    "iq3_xxs": bytes_of("iq3_xxs", (4, 12, 20, 28, 36, 44, 52, 62)),
+    "iq3_s":   bytes_of("iq3_s", (1, 3, 5, 7, 9, 11, 13, 15)),
+}
 
 NONE = "src/device/no_book.cuh"
 

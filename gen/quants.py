@@ -117,6 +117,33 @@ STRUCTS = {
              ("uint16_t", "d",          2,   "scale, f16;  w = d * (digit - 1)")],
     "tq2_0": [("uint8_t",  "qs[64]",    64,  "weight 128 j + 32 g + i: bits 2 g, 2 g + 1 of byte 32 j + i"),
              ("uint16_t", "d",          2,   "scale, f16;  w = d * (q - 1)")],
+    "iq1_s": [("uint16_t", "d",         2,   "scale of the scales, f16"),
+              ("uint8_t",  "qs[32]",    32,  "low eight bits of an index, for eight weights"),
+              ("uint16_t", "qh[8]",     16,  "for 32 weights: four times three high bits, a 3-bit scale, a sign;  "
+                                             "w = d * (2 * scale + 1) * (level - 1 +- 1/8)")],
+    "iq1_m": [("uint8_t",  "qs[32]",    32,  "low eight bits of an index, for eight weights"),
+              ("uint8_t",  "qh[16]",    16,  "for 16 weights: twice three high bits and a sign"),
+              ("uint16_t", "scales[4]", 8,   "four 3-bit scales, for 16 weights each, and four bits of d;  w as in iq1_s")],
+    "iq2_xxs": [("uint16_t", "d",       2,   "scale of the scales, f16"),
+                ("uint8_t",  "qs[64]",  64,  "for 32 weights: four indices, then four times seven signs and a scale in 32 bits;  "
+                                             "w = d * (2 * scale + 1) / 8 * level * sign")],
+    "iq2_xs": [("uint16_t", "d",        2,   "scale of the scales, f16"),
+               ("uint16_t", "qs[32]",   64,  "for eight weights: nine bits of index, seven signs"),
+               ("uint8_t",  "scales[8]", 8,  "two 4-bit scales, for 16 weights each;  w as in iq2_xxs")],
+    "iq2_s": [("uint16_t", "d",         2,   "scale of the scales, f16"),
+              ("uint8_t",  "qs[32]",    32,  "low eight bits of an index, for eight weights"),
+              ("uint8_t",  "signs[32]", 32,  "their signs"),
+              ("uint8_t",  "qh[8]",     8,   "for 32 weights: four times two high bits"),
+              ("uint8_t",  "scales[8]", 8,   "two 4-bit scales, for 16 weights each;  w as in iq2_xxs")],
+    "iq3_xxs": [("uint16_t", "d",       2,   "scale of the scales, f16"),
+                ("uint8_t",  "qs[64]",  64,  "index, for four weights"),
+                ("uint8_t",  "signs[32]", 32, "for 32 weights: four times seven signs and a scale in 32 bits;  "
+                                              "w = d * (2 * scale + 1) / 4 * level * sign")],
+    "iq3_s": [("uint16_t", "d",         2,   "scale of the scales, f16"),
+              ("uint8_t",  "qs[64]",    64,  "low eight bits of an index, for four weights"),
+              ("uint8_t",  "qh[8]",     8,   "for 32 weights: eight high bits"),
+              ("uint8_t",  "signs[32]", 32,  "for eight weights: their signs"),
+              ("uint8_t",  "scales[4]", 4,   "two 4-bit scales, for 32 weights each;  w = d * (2 * scale + 1) * level * sign")],
 }
 
 BY_NAME = {t.name: t for t in TYPES}

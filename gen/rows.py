@@ -129,11 +129,13 @@ def mmvq_mma(type, depth, threads=512):
 
 
 # Formats with slab().
+BOOKED = list(books.BOOKS)
 SLABS = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "iq4_nl", "iq4_xs", "mxfp4", "nvfp4",
-         "tq1_0", "tq2_0"]
+         "tq1_0", "tq2_0"] + BOOKED
 
 # Those that want the activations in another order (src/device/slab.cuh).
-X_ORDERS = {"iq4_nl": "slab_x_nibbles", "iq4_xs": "slab_x_nibbles", "mxfp4": "slab_x_nibbles", "nvfp4": "slab_x_nibbles_16"}
+X_ORDERS = {"iq4_nl": "slab_x_nibbles", "iq4_xs": "slab_x_nibbles", "mxfp4": "slab_x_nibbles", "nvfp4": "slab_x_nibbles_16"} | {
+    type: "slab_x_pairs" for type in BOOKED}
 
 
 def mmvf(type, n, rows, min_blocks, threads=256, unit=16):
@@ -254,14 +256,21 @@ def rows():
                 ("mxfp4",                                   (4, 2), (2, 2), (1, 2)),
                 ("nvfp4",                                   (4, 2), (2, 2), (1, 2)),
                 ("tq1_0",                                   (4, 2), (2, 2), (2, 1)),
-                ("tq2_0",                                   (4, 2), (4, 2), (2, 1))]
+                ("tq2_0",                                   (4, 2), (4, 2), (2, 1)),
+                ("iq1_s",                                   (2, 2), (2, 2), (1, 2)),
+                ("iq1_m",                                   (4, 2), (2, 2), (1, 2)),
+                ("iq2_xxs",                                 (4, 2), (2, 2), (1, 2)),
+                ("iq2_xs",                                  (4, 2), (2, 2), (1, 2)),
+                ("iq2_s",                                   (4, 2), (2, 2), (1, 2)),
+                ("iq3_xxs",                                 (4, 2), (2, 2), (1, 2)),
+                ("iq3_s",                                   (4, 2), (2, 2), (1, 2))]
     out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
 
     # Rows in a slot for n = 1, 2, and tiles that the copies of MMVQ_MMA are ahead.
     RINGS = [   ("q4_0", (4, 2), 3), ("q4_1", (4, 2), 3), ("q5_0", (4, 2), 3), ("q5_1", (4, 2), 3), ("q8_0", (2, 2), 2),
                 ("q2_K", (4, 2), 3), ("q3_K", (4, 2), 3), ("q4_K", (4, 2), 3), ("q5_K", (4, 2), 2), ("q6_K", (2, 2), 2),
                 ("iq4_nl", (4, 2), 3), ("iq4_xs", (4, 2), 3), ("mxfp4", (4, 2), 3), ("nvfp4", (4, 2), 3),
-                ("tq1_0", (4, 2), 4), ("tq2_0", (4, 2), 4)]
+                ("tq1_0", (4, 2), 4), ("tq2_0", (4, 2), 4)] + [(type, (4, 2), 3) for type in BOOKED]
     out += [mmvq_ring(type, n, rows)                 for type, slots, _ in RINGS for n, rows in zip((1, 2), slots)]
     out += [mmvq_mma(type, depth)                    for type, _, depth in RINGS if type in SLABS]
 

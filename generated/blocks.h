@@ -158,5 +158,64 @@ struct ingot_block_tq2_0 {
 };
 INGOT_BLOCK_SIZE(ingot_block_tq2_0, 66);
 
+/* 256 weights in 50 bytes, 1.5625 bits each */
+struct ingot_block_iq1_s {
+    uint16_t d;          /* scale of the scales, f16 */
+    uint8_t  qs[32];     /* low eight bits of an index, for eight weights */
+    uint16_t qh[8];      /* for 32 weights: four times three high bits, a 3-bit scale, a sign;  w = d * (2 * scale + 1) * (level - 1 +- 1/8) */
+};
+INGOT_BLOCK_SIZE(ingot_block_iq1_s, 50);
+
+/* 256 weights in 56 bytes, 1.75 bits each */
+struct ingot_block_iq1_m {
+    uint8_t  qs[32];     /* low eight bits of an index, for eight weights */
+    uint8_t  qh[16];     /* for 16 weights: twice three high bits and a sign */
+    uint16_t scales[4];  /* four 3-bit scales, for 16 weights each, and four bits of d;  w as in iq1_s */
+};
+INGOT_BLOCK_SIZE(ingot_block_iq1_m, 56);
+
+/* 256 weights in 66 bytes, 2.0625 bits each */
+struct ingot_block_iq2_xxs {
+    uint16_t d;          /* scale of the scales, f16 */
+    uint8_t  qs[64];     /* for 32 weights: four indices, then four times seven signs and a scale in 32 bits;  w = d * (2 * scale + 1) / 8 * level * sign */
+};
+INGOT_BLOCK_SIZE(ingot_block_iq2_xxs, 66);
+
+/* 256 weights in 74 bytes, 2.3125 bits each */
+struct ingot_block_iq2_xs {
+    uint16_t d;          /* scale of the scales, f16 */
+    uint16_t qs[32];     /* for eight weights: nine bits of index, seven signs */
+    uint8_t  scales[8];  /* two 4-bit scales, for 16 weights each;  w as in iq2_xxs */
+};
+INGOT_BLOCK_SIZE(ingot_block_iq2_xs, 74);
+
+/* 256 weights in 82 bytes, 2.5625 bits each */
+struct ingot_block_iq2_s {
+    uint16_t d;          /* scale of the scales, f16 */
+    uint8_t  qs[32];     /* low eight bits of an index, for eight weights */
+    uint8_t  signs[32];  /* their signs */
+    uint8_t  qh[8];      /* for 32 weights: four times two high bits */
+    uint8_t  scales[8];  /* two 4-bit scales, for 16 weights each;  w as in iq2_xxs */
+};
+INGOT_BLOCK_SIZE(ingot_block_iq2_s, 82);
+
+/* 256 weights in 98 bytes, 3.0625 bits each */
+struct ingot_block_iq3_xxs {
+    uint16_t d;          /* scale of the scales, f16 */
+    uint8_t  qs[64];     /* index, for four weights */
+    uint8_t  signs[32];  /* for 32 weights: four times seven signs and a scale in 32 bits;  w = d * (2 * scale + 1) / 4 * level * sign */
+};
+INGOT_BLOCK_SIZE(ingot_block_iq3_xxs, 98);
+
+/* 256 weights in 110 bytes, 3.4375 bits each */
+struct ingot_block_iq3_s {
+    uint16_t d;          /* scale of the scales, f16 */
+    uint8_t  qs[64];     /* low eight bits of an index, for four weights */
+    uint8_t  qh[8];      /* for 32 weights: eight high bits */
+    uint8_t  signs[32];  /* for eight weights: their signs */
+    uint8_t  scales[4];  /* two 4-bit scales, for 32 weights each;  w = d * (2 * scale + 1) * level * sign */
+};
+INGOT_BLOCK_SIZE(ingot_block_iq3_s, 110);
+
 #undef INGOT_BLOCK_SIZE
 #endif

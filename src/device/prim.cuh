@@ -103,6 +103,12 @@ INGOT_DEV int dp4a_us(uint32_t a, int b, int c) {
     asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
     return d;
 }
+/* c + a's low half times b's lowest byte + a's high half times the next byte: halves unsigned, bytes signed. */
+INGOT_DEV int dp2a_us(uint32_t a, int b, int c) {
+    int d;
+    asm("dp2a.lo.u32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+}
 /* Sixteen products at once: one SIMD dot product on the CPU. */
 INGOT_DEV int dp4a_ss_x4(const int (&a)[4], const int (&b)[4], int c) {
     return dp4a_ss(a[3], b[3], dp4a_ss(a[2], b[2], dp4a_ss(a[1], b[1], dp4a_ss(a[0], b[0], c))));

@@ -24,6 +24,11 @@ INGOT_DEV void slab_x_plain(uint32_t (&q)[2], const uint8_t *p, int t) {
     q[0] = ld_4(p + 4 * t);
     q[1] = ld_4(p + 16 + 4 * t);
 }
+/* Elements 8t..8t+7: a lane has whole entries of eight. */
+INGOT_DEV void slab_x_pairs(uint32_t (&q)[2], const uint8_t *p, int t) {
+    q[0] = ld_4(p + 8 * t);
+    q[1] = ld_4(p + 8 * t + 4);
+}
 /* Nibbles of bytes: 4t, 16+4t, 4t+1, 17+4t, then 4t+2, 18+4t, 4t+3, 19+4t. */
 INGOT_DEV void slab_x_nibbles(uint32_t (&q)[2], const uint8_t *p, int t) {
     const uint32_t low = ld_4(p + 4 * t), high = ld_4(p + 16 + 4 * t);

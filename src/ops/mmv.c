@@ -152,7 +152,7 @@ const struct ingot_kernel *ingot_mmv_plan(const ingot_context *ctx, enum ingot_f
     for (size_t i = 0; family == INGOT_FAMILY_MMVQ && i < sizeof streaming / sizeof streaming[0]; i++) {
         if (a->n < streaming[i].from) continue;
         kernel = ingot_find(ctx->table, streaming[i].family, type, a->n);
-        if (kernel != NULL && matrices(a) * a->m <= INT32_MAX && streaming[i].plan(ctx, kernel, a, grid)) return kernel;
+        if (kernel != NULL && matrices(a) > 0 && a->m > 0 && matrices(a) * a->m <= INT32_MAX && streaming[i].plan(ctx, kernel, a, grid)) return kernel;
     }
     kernel = ingot_mmv_kernel(ctx, family, type, a->n);
     if (kernel == NULL) return NULL;

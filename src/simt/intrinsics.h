@@ -138,6 +138,9 @@ static inline int dp4a_us(uint32_t a, int b, int c) {
     return c;
 #endif
 }
+static inline int dp2a_us(uint32_t a, int b, int c) {
+    return (int)((a & 0xffffu) * (uint32_t)(int8_t)b + (a >> 16) * (uint32_t)(int8_t)(b >> 8) + (uint32_t)c);
+}
 static inline int __dp4a(int a, int b, int c) { return dp4a_ss(a, b, c); }
 static inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
     for (int i = 0; i < 4; i++) c += (a >> (8 * i) & 255u) * (b >> (8 * i) & 255u);

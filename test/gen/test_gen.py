@@ -17,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "gen"))
 sys.dont_write_bytecode = True
 
+import books    # noqa: E402
 import gen      # noqa: E402
 import quants   # noqa: E402
 import rows     # noqa: E402
@@ -229,6 +230,47 @@ class Quants(unittest.TestCase):
             done = subprocess.run([compiler, f"-std={standard}", "-Wall", "-Werror", "-Wpedantic", "-fsyntax-only", "-x",
                                    "c" if compiler == "cc" else "c++", "-"], input=quants.blocks_h(), text=True, capture_output=True)
             self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class Books(unittest.TestCase):
+    """Every entry of every code book, taken out of its word, against the package gguf."""
+
+    def grid(self, name):
+        try:
+            from gguf import quants as definition
+        except ImportError:
+            self.skipTest("the package gguf is not installed")
+        format = getattr(definition, name.upper())
+        format.init_grid()
+        return format.grid.reshape(format.grid_shape).tolist()
+
+    def compare(self, values, names):
+        """values(word): the weights of an entry"""
+        for name in names:
+            grid = self.grid(name)
+            self.assertEqual(len(books.BOOKS[name].words), len(grid), name)
+            for i, (word, entry) in enumerate(zip(books.BOOKS[name].words, grid)):
+                self.assertEqual(list(values(word)), entry, f"{name}, entry {i}")
+
+    @staticmethod
+    def nibbles(word):
+        return [word >> 4 * i & 15 for i in range(8)]
+
+    def test_selectors_pick_the_levels(self):
+        def values(word):
+            self.assertTrue(word >> 30 & 1)
+            levels = self.nibbles(word ^ 1 << 30)
+            return [(8, 25, 43)[level] for level in levels[::2] + levels[1::2]]
+        self.compare(values, ("iq2_xxs", "iq2_xs", "iq2_s"))
+
+    def test_bytes(self):
+        self.compare(lambda word: word.to_bytes(4, "little"), ("iq3_xxs", "iq3_s"))
+
+    def test_levels_in_nibbles(self):
+        self.compare(lambda word: [level - 1 for level in self.nibbles(word)], ("iq1_s", "iq1_m"))
+
+    def test_no_book_is_left_out(self):
+        self.assertEqual(set(books.BOOKS), {name for name in quants.BLOCKS if name.startswith(("iq1", "iq2", "iq3"))})
 
 
 class Committed(unittest.TestCase):

@@ -84,6 +84,7 @@ INGOT_GLOBAL(ingot_t_bytes, 128, 1, struct test_args) {
     o[15 * n] = __vadd4(x, y);
     o[16 * n] = __vcmpgtu4(x, y);
     o[17 * n] = (uint32_t)__dp4a((int)x, (int)y, (int)z);
+    o[18 * n] = (uint32_t)dp2a_us(x, (int)y, (int)z);
 }
 
 /* n half patterns: out[i] is the float, out[n + i] the half it becomes again. */

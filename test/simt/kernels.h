@@ -18,7 +18,7 @@ struct test_args {
 enum {
     SHUFFLE_ROWS = 16, /* x 32 lanes */
     REDUCE_ROWS = 16,  /* x 32 lanes */
-    BYTES_ROWS = 18,   /* x n */
+    BYTES_ROWS = 19,   /* x n */
     MATH_ROWS = 9      /* x n */
 };
 enum { RING_SLOTS = 3 };

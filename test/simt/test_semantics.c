@@ -191,6 +191,8 @@ static uint32_t bytes_reference(int row, uint32_t x, uint32_t y, uint32_t z) {
     case 15:
         for (int i = 0; i < 4; i++) r |= (uint32_t)((u8(x, i) + u8(y, i)) & 255) << (8 * i);
         return r;
+    case 18:
+        return z + (x & 0xffff) * (uint32_t)s8(y, 0) + (x >> 16) * (uint32_t)s8(y, 1);
     default:
         for (int i = 0; i < 4; i++) r |= (u8(x, i) > u8(y, i) ? 255u : 0u) << (8 * i);
         return r;
