@@ -2,7 +2,8 @@
 /* test_kernels.c - one test per row of the kernel table, named by its symbol.
  *
  * For the time of a test the context's look-up is one in which the row is the only one of its family, so that whatever
- * the op asks for, this kernel does it or the op says "unsupported".  Calls go through ingot_emit with an emitter that
+ * the op asks for, this kernel does it or the op says "unsupported" (or, where the row's family takes only part of a more
+ * general one's calls, that one does it).  Calls go through ingot_emit with an emitter that
  * launches each command and counts those of the row: a test in which the row never ran fails. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -26,6 +27,12 @@ struct only {
 };
 static struct only only;
 
+/* Families that take calls away from a more general one. */
+static bool goes_before_others(enum ingot_family family) {
+    return family == INGOT_FAMILY_MMVQ_RING || family == INGOT_FAMILY_MMVQ_MMA || family == INGOT_FAMILY_MMVF_RING ||
+           family == INGOT_FAMILY_MMVF_WIDE;
+}
+
 /* False if the device has no code for the row. */
 static bool only_begin(const struct ingot_kernel *row) {
     ingot_context *ctx = check_context();
@@ -39,7 +46,8 @@ static bool only_begin(const struct ingot_kernel *row) {
     if (!only.rows || !only.table) check_fail("out of host memory");
     only.rows[count++] = *row;
     for (int i = 0; i < ingot_kernel_count; i++)
-        if (ingot_kernels[i].family != row->family) only.rows[count++] = ingot_kernels[i];
+        if (ingot_kernels[i].family != row->family && !goes_before_others((enum ingot_family)ingot_kernels[i].family))
+            only.rows[count++] = ingot_kernels[i];
     ingot_table_fill(only.table, only.rows, count, build.archs, build.ptx, chip);
     only.row = row;
     only.launches = 0;
@@ -531,6 +539,7 @@ static void drive_soft_max(const struct ingot_kernel *row) {
 struct shape {
     int64_t m, n, k, ne2, ne3, ratio2, ratio3;
     bool add, strided;
+    bool on_16; /* strided, but every row starts on 16 bytes */
 };
 
 static void mmvq_case(const struct ingot_kernel *row, const struct shape *s) {
@@ -594,16 +603,20 @@ static void mmvq_case(const struct ingot_kernel *row, const struct shape *s) {
 
 static void mmvf_case(const struct ingot_kernel *row, const struct shape *s) {
     const ingot_type type = (ingot_type)row->type;
-    struct layout w_rows = {
+    const int64_t sixteen = 16 / (int64_t)ingot_type_size(type);
+    const struct layout w_rows = {
         {s->strided ? 3 : 0, s->strided ? 1 : 0, 0, 0}, {0, 1, 2, 3}, s->strided ? ingot_type_size(type) : 0};
+    const struct layout w_on_16 = {{sixteen, 3 * sixteen, sixteen, 0}, {0, 1, 2, 3}, 16};
+    const struct layout x_on_16 = {{4, 0, 8, 0}, {0, 2, 1, 3}, 16};
     struct op_case c = {.op = INGOT_OP_MUL_MAT};
-    c.src[0] = filled(type, s->k, s->m, s->ne2 / s->ratio2, s->ne3 / s->ratio3, &w_rows);
-    c.src[1] = filled(INGOT_TYPE_F32, s->k, s->n, s->ne2, s->ne3, s->strided ? &swapped : &packed);
-    c.dst = tensor_new(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided ? &gapped : &packed);
+    c.src[0] = filled(type, s->k, s->m, s->ne2 / s->ratio2, s->ne3 / s->ratio3, s->on_16 ? &w_on_16 : &w_rows);
+    c.src[1] = filled(INGOT_TYPE_F32, s->k, s->n, s->ne2, s->ne3,
+                      s->on_16 ? &x_on_16 : s->strided ? &swapped : &packed);
+    c.dst = tensor_new(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided || s->on_16 ? &gapped : &packed);
     struct extras extra = {0};
     double *ref = case_reference(&c);
     if (s->add) {
-        extra.add = filled(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided ? &gapped : &packed);
+        extra.add = filled(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided || s->on_16 ? &gapped : &packed);
         tensor_upload(extra.add);
         double *add = tensor_values(extra.add);
         for (int64_t i = 0; i < ingot_tensor_elements(&c.dst->t); i++) ref[i] += add[i];
@@ -671,21 +684,21 @@ static void drive_product(const struct ingot_kernel *row,
     const int64_t odd_k[] = {1, 3, 7, 63, 257, 1001, 2049, 16391};
     const int64_t n[] = {1, tile - 1, tile + 1, 2 * tile + 1};
     for (size_t i = 0; i < COUNT(m); i++)
-        one(row, &(struct shape){m[i], tile, plain ? 72 : 2 * block, 1, 1, 1, 1, i % 2, i % 4 > 1});
+        one(row, &(struct shape){m[i], tile, plain ? 72 : 2 * block, 1, 1, 1, 1, i % 2, i % 4 > 1, false});
     for (size_t i = 0; i < COUNT(k); i++)
         for (int strided = 0; strided < 2; strided++)
-            if (k[i] % block == 0) one(row, &(struct shape){7, tile, k[i], 1, 1, 1, 1, false, strided});
+            if (k[i] % block == 0) one(row, &(struct shape){7, tile, k[i], 1, 1, 1, 1, false, strided, false});
     for (size_t i = 0; plain && i < COUNT(odd_k); i++)
-        one(row, &(struct shape){7, tile, odd_k[i], 1, 1, 1, 1, false, i % 2});
+        one(row, &(struct shape){7, tile, odd_k[i], 1, 1, 1, 1, false, i % 2, false});
     for (size_t i = 0; i < COUNT(n); i++)
-        if (n[i] > 0) one(row, &(struct shape){19, n[i], plain ? 128 : 3 * block, 1, 1, 1, 1, i % 2, i % 2});
-    one(row, &(struct shape){5, tile, plain ? 64 : block, 4, 3, 2, 1, true, true});
-    one(row, &(struct shape){9, tile, plain ? 65 : block, 3, 2, 1, 2, false, false});
-    one(row, &(struct shape){3, 1, plain ? 64 : block, 6, 4, 3, 2, true, false});
+        if (n[i] > 0) one(row, &(struct shape){19, n[i], plain ? 128 : 3 * block, 1, 1, 1, 1, i % 2, i % 2, false});
+    one(row, &(struct shape){5, tile, plain ? 64 : block, 4, 3, 2, 1, true, true, false});
+    one(row, &(struct shape){9, tile, plain ? 65 : block, 3, 2, 1, 2, false, false, false});
+    one(row, &(struct shape){3, 1, plain ? 64 : block, 6, 4, 3, 2, true, false, false});
     for (int i = 0; i < 24; i++)
         gated_case(row, m[i / 2 % COUNT(m)], k[i % COUNT(k)] - k[i % COUNT(k)] % block,
                    i % 2 ? 3 : (int64_t[]){tile, 1, tile + 1}[i / 2 % 3], i % 2, i);
-    one(row, &(struct shape){576, 1, plain ? 576 : (576 + block - 1) / block * block, 1, 1, 1, 1, false, false});
+    one(row, &(struct shape){576, 1, plain ? 576 : (576 + block - 1) / block * block, 1, 1, 1, 1, false, false, false});
 }
 
 static void drive_mmvq(const struct ingot_kernel *row) {
@@ -694,6 +707,40 @@ static void drive_mmvq(const struct ingot_kernel *row) {
 
 static void drive_mmvf(const struct ingot_kernel *row) {
     drive_product(row, mmvf_case);
+}
+
+/* What the streaming kernels take: rows of at least 512 bytes that start on 16 bytes.  m: less than a slot, odd, more rows
+ * than the warps of all blocks take at once, around the number from where they share k otherwise; k: parts of a warp's
+ * share, a share and a little more, several rounds. */
+static void drive_mmvf_streaming(const struct ingot_kernel *row, int64_t longest) {
+    const int64_t size = (int64_t)ingot_type_size((ingot_type)row->type), least = 512 / size, step = 16 / size;
+    const int64_t m[] = {1, 2, 3, 31, 65, 127, 1030, 2048, 2049}, n[] = {1, row->tile - 1, row->tile};
+    const int64_t k[] = {least,       least + step, 520,  576,   1024,         1024 + step, 2048,        2048 - step,
+                         4096 + 8, 8200,         14336, 16384 - step, 16384, 16384 + step, 33024};
+    for (size_t i = 0; i < COUNT(m); i++)
+        mmvf_case(row, &(struct shape){m[i], row->tile, 576, 1, 1, 1, 1, i % 2, false, i % 4 > 1});
+    for (size_t i = 0; i < COUNT(k); i++)
+        if (k[i] <= longest) mmvf_case(row, &(struct shape){7, row->tile, k[i], 1, 1, 1, 1, false, false, i % 2});
+    for (size_t i = 0; i < COUNT(n); i++)
+        if (n[i] > 0) mmvf_case(row, &(struct shape){300, n[i], 2056, 1, 1, 1, 1, i % 2, false, i % 2});
+    mmvf_case(row, &(struct shape){2100, row->tile, 4096, 1, 1, 1, 1, true, false, false});
+    /* A matrix repeated over dimension 2 may become one with more columns. */
+    const int64_t repeat = row->tile < 3 ? row->tile : 3;
+    mmvf_case(row, &(struct shape){5, row->tile, 264, 2 * repeat, 3, repeat, 1, true, false, true});
+    mmvf_case(row, &(struct shape){9, row->tile, 320, 3, 2, 1, 2, false, false, false});
+    mmvf_case(row, &(struct shape){67, 1, 256, 2 * repeat, 4, repeat, 2, true, false, true});
+    for (int i = 0; i < 12; i++) {
+        const int64_t wanted = k[3 + (size_t)i % 7];
+        gated_case(row, m[i / 2], wanted, i % 2 ? 3 : (int64_t[]){row->tile, 1}[i / 2 % 2], i % 2, i);
+    }
+}
+
+static void drive_mmvf_ring(const struct ingot_kernel *row) {
+    drive_mmvf_streaming(row, 16384);
+}
+
+static void drive_mmvf_wide(const struct ingot_kernel *row) {
+    drive_mmvf_streaming(row, INT64_MAX);
 }
 
 /* ================================================= Attention ====================================================== */
@@ -737,6 +784,7 @@ static driver *const drivers[INGOT_FAMILY_COUNT] = {
     [INGOT_FAMILY_RMS_NORM] = drive_rms_norm, [INGOT_FAMILY_ROPE] = drive_rope,
     [INGOT_FAMILY_UNARY] = drive_unary,       [INGOT_FAMILY_GLU] = drive_glu,
     [INGOT_FAMILY_SOFT_MAX] = drive_soft_max, [INGOT_FAMILY_ATTN] = drive_attention,
+    [INGOT_FAMILY_MMVF_RING] = drive_mmvf_ring, [INGOT_FAMILY_MMVF_WIDE] = drive_mmvf_wide,
 };
 
 static void test_row(void **state) {

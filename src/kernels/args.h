@@ -90,7 +90,7 @@ struct ingot_mmv_args {
         int32_t last;             /* bytes of a row's last slice */
         int32_t stride;           /* bytes between rows in a slot */
         int32_t stages;           /* where the warps' stages begin in shared memory */
-        int32_t reserved;
+        int32_t x_stages;         /* MMVF_WIDE: chunks of activations in shared memory */
     } shape;
     const void *w;                /* row i of matrix (b, c): w + i*w_nb1 + b*w_nb2 + c*w_nb3 */
     int64_t w_nb1;
