@@ -709,6 +709,30 @@ static void drive_mmvf(const struct ingot_kernel *row) {
     drive_product(row, mmvf_case);
 }
 
+/* The same bits whatever the number of multiprocessors, and so of blocks, is. */
+static void any_grid_case(const struct ingot_kernel *row, int64_t m, int64_t k) {
+    ingot_context *ctx = check_context();
+    const int before = ctx->info.sm_count, counts[] = {before, 1, 7, 200};
+    struct op_case c = {.op = INGOT_OP_MUL_MAT,
+                        .src = {filled((ingot_type)row->type, k, m, 1, 1, &packed),
+                                filled(INGOT_TYPE_F32, k, row->tile, 1, 1, &packed)}};
+    double *first = NULL;
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        c.dst = tensor_new(INGOT_TYPE_F32, m, row->tile, 1, 1, &packed);
+        upload_all(&c);
+        ctx->info.sm_count = counts[i];
+        emit(&c, (int)c.op, NULL);
+        ctx->info.sm_count = before;
+        if (i == 0) {
+            tensor_download(c.dst);
+            first = tensor_values(c.dst);
+        } else {
+            check_result(c.dst, first, EXACT, "another number of multiprocessors");
+        }
+    }
+    next_case();
+}
+
 /* What the streaming kernels take: rows of at least 512 bytes that start on 16 bytes.  m: less than a slot, odd, more rows
  * than the warps of all blocks take at once, around the number from where they share k otherwise; k: parts of a warp's
  * share, a share and a little more, several rounds. */
@@ -729,6 +753,8 @@ static void drive_mmvf_streaming(const struct ingot_kernel *row, int64_t longest
     mmvf_case(row, &(struct shape){5, row->tile, 264, 2 * repeat, 3, repeat, 1, true, false, true});
     mmvf_case(row, &(struct shape){9, row->tile, 320, 3, 2, 1, 2, false, false, false});
     mmvf_case(row, &(struct shape){67, 1, 256, 2 * repeat, 4, repeat, 2, true, false, true});
+    any_grid_case(row, 259, 2064);
+    any_grid_case(row, 3000, 1032);
     for (int i = 0; i < 12; i++) {
         const int64_t wanted = k[3 + (size_t)i % 7];
         gated_case(row, m[i / 2], wanted, i % 2 ? 3 : (int64_t[]){row->tile, 1}[i / 2 % 2], i % 2, i);
