@@ -27,10 +27,14 @@ struct only {
 };
 static struct only only;
 
-/* Families that take calls away from a more general one. */
-static bool goes_before_others(enum ingot_family family) {
-    return family == INGOT_FAMILY_MMVQ_RING || family == INGOT_FAMILY_MMVQ_MMA || family == INGOT_FAMILY_MMVF_RING ||
-           family == INGOT_FAMILY_MMVF_WIDE;
+static bool streams(const struct ingot_kernel *row) {
+    return row->family == INGOT_FAMILY_MMVQ_RING || row->family == INGOT_FAMILY_MMVQ_MMA ||
+           row->family == INGOT_FAMILY_MMVF_RING || row->family == INGOT_FAMILY_MMVF_WIDE;
+}
+
+/* A row of a family that products might take in place of this row's. */
+static bool rival(const struct ingot_kernel *row, const struct ingot_kernel *other) {
+    return streams(other) && (streams(row) || row->family == INGOT_FAMILY_MMVQ || row->family == INGOT_FAMILY_MMVF);
 }
 
 /* False if the device has no code for the row. */
@@ -46,8 +50,7 @@ static bool only_begin(const struct ingot_kernel *row) {
     if (!only.rows || !only.table) check_fail("out of host memory");
     only.rows[count++] = *row;
     for (int i = 0; i < ingot_kernel_count; i++)
-        if (ingot_kernels[i].family != row->family && !goes_before_others((enum ingot_family)ingot_kernels[i].family))
-            only.rows[count++] = ingot_kernels[i];
+        if (ingot_kernels[i].family != row->family && !rival(row, &ingot_kernels[i])) only.rows[count++] = ingot_kernels[i];
     ingot_table_fill(only.table, only.rows, count, build.archs, build.ptx, chip);
     only.row = row;
     only.launches = 0;
@@ -538,8 +541,8 @@ static void drive_soft_max(const struct ingot_kernel *row) {
 
 struct shape {
     int64_t m, n, k, ne2, ne3, ratio2, ratio3;
-    bool add, strided;
-    bool on_16; /* strided, but every row starts on 16 bytes */
+    bool add;
+    int strided; /* 2: but every row starts on 16 bytes */
 };
 
 static void mmvq_case(const struct ingot_kernel *row, const struct shape *s) {
@@ -604,19 +607,18 @@ static void mmvq_case(const struct ingot_kernel *row, const struct shape *s) {
 static void mmvf_case(const struct ingot_kernel *row, const struct shape *s) {
     const ingot_type type = (ingot_type)row->type;
     const int64_t sixteen = 16 / (int64_t)ingot_type_size(type);
-    const struct layout w_rows = {
-        {s->strided ? 3 : 0, s->strided ? 1 : 0, 0, 0}, {0, 1, 2, 3}, s->strided ? ingot_type_size(type) : 0};
+    const struct layout w_strided = {{3, 1, 0, 0}, {0, 1, 2, 3}, ingot_type_size(type)};
     const struct layout w_on_16 = {{sixteen, 3 * sixteen, sixteen, 0}, {0, 1, 2, 3}, 16};
     const struct layout x_on_16 = {{4, 0, 8, 0}, {0, 2, 1, 3}, 16};
     struct op_case c = {.op = INGOT_OP_MUL_MAT};
-    c.src[0] = filled(type, s->k, s->m, s->ne2 / s->ratio2, s->ne3 / s->ratio3, s->on_16 ? &w_on_16 : &w_rows);
-    c.src[1] = filled(INGOT_TYPE_F32, s->k, s->n, s->ne2, s->ne3,
-                      s->on_16 ? &x_on_16 : s->strided ? &swapped : &packed);
-    c.dst = tensor_new(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided || s->on_16 ? &gapped : &packed);
+    const struct layout *w[] = {&packed, &w_strided, &w_on_16}, *x[] = {&packed, &swapped, &x_on_16};
+    c.src[0] = filled(type, s->k, s->m, s->ne2 / s->ratio2, s->ne3 / s->ratio3, w[s->strided]);
+    c.src[1] = filled(INGOT_TYPE_F32, s->k, s->n, s->ne2, s->ne3, x[s->strided]);
+    c.dst = tensor_new(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided ? &gapped : &packed);
     struct extras extra = {0};
     double *ref = case_reference(&c);
     if (s->add) {
-        extra.add = filled(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided || s->on_16 ? &gapped : &packed);
+        extra.add = filled(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided ? &gapped : &packed);
         tensor_upload(extra.add);
         double *add = tensor_values(extra.add);
         for (int64_t i = 0; i < ingot_tensor_elements(&c.dst->t); i++) ref[i] += add[i];
@@ -684,25 +686,50 @@ static void drive_product(const struct ingot_kernel *row,
     const int64_t odd_k[] = {1, 3, 7, 63, 257, 1001, 2049, 16391};
     const int64_t n[] = {1, tile - 1, tile + 1, 2 * tile + 1};
     for (size_t i = 0; i < COUNT(m); i++)
-        one(row, &(struct shape){m[i], tile, plain ? 72 : 2 * block, 1, 1, 1, 1, i % 2, i % 4 > 1, false});
+        one(row, &(struct shape){m[i], tile, plain ? 72 : 2 * block, 1, 1, 1, 1, i % 2, i % 4 > 1});
     for (size_t i = 0; i < COUNT(k); i++)
         for (int strided = 0; strided < 2; strided++)
-            if (k[i] % block == 0) one(row, &(struct shape){7, tile, k[i], 1, 1, 1, 1, false, strided, false});
+            if (k[i] % block == 0) one(row, &(struct shape){7, tile, k[i], 1, 1, 1, 1, false, strided});
     for (size_t i = 0; plain && i < COUNT(odd_k); i++)
-        one(row, &(struct shape){7, tile, odd_k[i], 1, 1, 1, 1, false, i % 2, false});
+        one(row, &(struct shape){7, tile, odd_k[i], 1, 1, 1, 1, false, i % 2});
     for (size_t i = 0; i < COUNT(n); i++)
-        if (n[i] > 0) one(row, &(struct shape){19, n[i], plain ? 128 : 3 * block, 1, 1, 1, 1, i % 2, i % 2, false});
-    one(row, &(struct shape){5, tile, plain ? 64 : block, 4, 3, 2, 1, true, true, false});
-    one(row, &(struct shape){9, tile, plain ? 65 : block, 3, 2, 1, 2, false, false, false});
-    one(row, &(struct shape){3, 1, plain ? 64 : block, 6, 4, 3, 2, true, false, false});
+        if (n[i] > 0) one(row, &(struct shape){19, n[i], plain ? 128 : 3 * block, 1, 1, 1, 1, i % 2, i % 2});
+    one(row, &(struct shape){5, tile, plain ? 64 : block, 4, 3, 2, 1, true, true});
+    one(row, &(struct shape){9, tile, plain ? 65 : block, 3, 2, 1, 2, false, false});
+    one(row, &(struct shape){3, 1, plain ? 64 : block, 6, 4, 3, 2, true, false});
     for (int i = 0; i < 24; i++)
         gated_case(row, m[i / 2 % COUNT(m)], k[i % COUNT(k)] - k[i % COUNT(k)] % block,
                    i % 2 ? 3 : (int64_t[]){tile, 1, tile + 1}[i / 2 % 3], i % 2, i);
-    one(row, &(struct shape){576, 1, plain ? 576 : (576 + block - 1) / block * block, 1, 1, 1, 1, false, false, false});
+    one(row, &(struct shape){576, 1, plain ? 576 : (576 + block - 1) / block * block, 1, 1, 1, 1, false, false});
 }
 
 static void drive_mmvq(const struct ingot_kernel *row) {
     drive_product(row, mmvq_case);
+}
+
+/* The streaming kernels take rows of whole units (64 columns, or slabs of 256) that start on 16 bytes. */
+static void drive_stream(const struct ingot_kernel *row) {
+    const ingot_type type = (ingot_type)row->type;
+    const bool mma = row->family == INGOT_FAMILY_MMVQ_MMA;
+    const int64_t block = ingot_type_block(type), size = (int64_t)ingot_type_size(type);
+    int64_t step = mma || block > 64 ? 256 : 64;
+    while (step / block * size % 16 != 0) step *= 2;
+    /* Where lanes, warps and rounds change: 512 and 1024, 2048, 4096 (slabs and warps), 16 warps and more. */
+    const int64_t k[] = {step,         2 * step, 3 * step,       512,           1024,         2048,
+                         2048 + step,  4096,     4096 + step,    8192 - step,   14336,        16384,
+                         16384 + step, 32768 - step};
+    const int64_t m[] = {1, 2, 3, 15, 16, 17, 31, 33, 65, 127, 300};
+    const int64_t least = mma ? 3 : row->tile == 1 ? 1 : 2, most = row->tile;
+    for (size_t i = 0; i < COUNT(m); i++)
+        mmvq_case(row, &(struct shape){m[i], most, 2 * step, 1, 1, 1, 1, i % 2, false});
+    for (size_t i = 0; i < COUNT(k); i++)
+        if (k[i] % step == 0) mmvq_case(row, &(struct shape){7, most, k[i], 1, 1, 1, 1, i % 2, false});
+    for (int64_t n = least; n <= most; n++) mmvq_case(row, &(struct shape){19, n, step, 1, 1, 1, 1, n % 2, false});
+    mmvq_case(row, &(struct shape){5, most, step, 4, 3, 1, 3, true, false}); /* ratios that are not folded into columns */
+    mmvq_case(row, &(struct shape){9, most, 2 * step, 3, 2, 1, 2, false, false});
+    for (int i = 0; i < 16; i++)
+        if (k[i % 10] % step == 0)
+            gated_case(row, m[i % COUNT(m)], k[i % 10], i % 2 && least == 1 ? 3 : most, i % 2 && least == 1, i);
 }
 
 static void drive_mmvf(const struct ingot_kernel *row) {
@@ -742,17 +769,17 @@ static void drive_mmvf_streaming(const struct ingot_kernel *row, int64_t longest
     const int64_t k[] = {least,       least + step, 520,  576,   1024,         1024 + step, 2048,        2048 - step,
                          4096 + 8, 8200,         14336, 16384 - step, 16384, 16384 + step, 33024};
     for (size_t i = 0; i < COUNT(m); i++)
-        mmvf_case(row, &(struct shape){m[i], row->tile, 576, 1, 1, 1, 1, i % 2, false, i % 4 > 1});
+        mmvf_case(row, &(struct shape){m[i], row->tile, 576, 1, 1, 1, 1, i % 2, i % 4 > 1 ? 2 : 0});
     for (size_t i = 0; i < COUNT(k); i++)
-        if (k[i] <= longest) mmvf_case(row, &(struct shape){7, row->tile, k[i], 1, 1, 1, 1, false, false, i % 2});
+        if (k[i] <= longest) mmvf_case(row, &(struct shape){7, row->tile, k[i], 1, 1, 1, 1, false, i % 2 ? 2 : 0});
     for (size_t i = 0; i < COUNT(n); i++)
-        if (n[i] > 0) mmvf_case(row, &(struct shape){300, n[i], 2056, 1, 1, 1, 1, i % 2, false, i % 2});
-    mmvf_case(row, &(struct shape){2100, row->tile, 4096, 1, 1, 1, 1, true, false, false});
+        if (n[i] > 0) mmvf_case(row, &(struct shape){300, n[i], 2056, 1, 1, 1, 1, i % 2, i % 2 ? 2 : 0});
+    mmvf_case(row, &(struct shape){2100, row->tile, 4096, 1, 1, 1, 1, true, 0});
     /* A matrix repeated over dimension 2 may become one with more columns. */
     const int64_t repeat = row->tile < 3 ? row->tile : 3;
-    mmvf_case(row, &(struct shape){5, row->tile, 264, 2 * repeat, 3, repeat, 1, true, false, true});
-    mmvf_case(row, &(struct shape){9, row->tile, 320, 3, 2, 1, 2, false, false, false});
-    mmvf_case(row, &(struct shape){67, 1, 256, 2 * repeat, 4, repeat, 2, true, false, true});
+    mmvf_case(row, &(struct shape){5, row->tile, 264, 2 * repeat, 3, repeat, 1, true, 2});
+    mmvf_case(row, &(struct shape){9, row->tile, 320, 3, 2, 1, 2, false, 0});
+    mmvf_case(row, &(struct shape){67, 1, 256, 2 * repeat, 4, repeat, 2, true, 2});
     any_grid_case(row, 259, 2064);
     any_grid_case(row, 3000, 1032);
     for (int i = 0; i < 12; i++) {
@@ -805,12 +832,14 @@ static driver *const drivers[INGOT_FAMILY_COUNT] = {
     [INGOT_FAMILY_DEQUANT] = drive_dequant,   [INGOT_FAMILY_COPY] = drive_copy,
     [INGOT_FAMILY_MOVE] = drive_move,         [INGOT_FAMILY_QUANTIZE] = drive_quantize,
     [INGOT_FAMILY_MMVQ] = drive_mmvq,         [INGOT_FAMILY_MMVF] = drive_mmvf,
+    [INGOT_FAMILY_MMVQ_RING] = drive_stream,  [INGOT_FAMILY_MMVQ_MMA] = drive_stream,
+    [INGOT_FAMILY_MMVF_RING] = drive_mmvf_ring,
+    [INGOT_FAMILY_MMVF_WIDE] = drive_mmvf_wide,
     [INGOT_FAMILY_GET_ROWS] = drive_get_rows, [INGOT_FAMILY_SET_ROWS] = drive_set_rows,
     [INGOT_FAMILY_ADD] = drive_binary,        [INGOT_FAMILY_MUL] = drive_binary,
     [INGOT_FAMILY_RMS_NORM] = drive_rms_norm, [INGOT_FAMILY_ROPE] = drive_rope,
     [INGOT_FAMILY_UNARY] = drive_unary,       [INGOT_FAMILY_GLU] = drive_glu,
     [INGOT_FAMILY_SOFT_MAX] = drive_soft_max, [INGOT_FAMILY_ATTN] = drive_attention,
-    [INGOT_FAMILY_MMVF_RING] = drive_mmvf_ring, [INGOT_FAMILY_MMVF_WIDE] = drive_mmvf_wide,
 };
 
 static void test_row(void **state) {

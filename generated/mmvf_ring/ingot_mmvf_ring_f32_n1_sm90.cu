@@ -16,7 +16,8 @@ enum { BARS = 1024 };
 
 // Asks for `count` rows from src on, and of two matrices for as many from src2 on, which lie half a slot further.  One lane
 // does it.
-INGOT_DEV void ask_rows(uint8_t *slot, uint64_t *full, const uint8_t *src, int64_t nb1, int count, uint32_t bytes, uint32_t stride) {
+INGOT_DEV void ask_rows(uint8_t *slot, uint64_t *full, const uint8_t *src, int64_t nb1, int count, uint32_t bytes,
+                        uint32_t stride) {
     if (bytes == nb1) { // rows follow one another without a gap
         bulk_g2s(slot, src, (uint32_t)count * bytes, full);
         return;

@@ -34,7 +34,8 @@ INGOT_DEV void add_quad(float (&sum)[2][32], const uint8_t *w, const uint8_t *x,
 }
 
 // Asks for the activations of one chunk after another, at most a.shape.x_stages ahead.  One lane does it.
-INGOT_DEV void bring_x(const struct ingot_mmv_args &a, const uint8_t *x, uint8_t *stages, uint64_t *full, uint64_t *vacant, int passes) {
+INGOT_DEV void bring_x(const struct ingot_mmv_args &a, const uint8_t *x, uint8_t *stages, uint64_t *full, uint64_t *vacant,
+                       int passes) {
     const int chunks = a.shape.units, depth = a.shape.x_stages, n = (int)a.n;
     const uint32_t stage = (uint32_t)a.shape.stride;
     const int fills = chunks <= depth ? chunks : chunks * passes;
@@ -61,8 +62,8 @@ struct cursor {
 };
 
 // Asks for the warp's share of a chunk of a tile: 8 rows, of two matrices half of them each.  One lane does it.
-INGOT_DEV void ask_w(const struct ingot_mmv_args &a, const struct stream_matrix &mat, struct cursor at, int slice, int row0, int rows, int pair,
-                     uint8_t *slot, uint64_t *full) {
+INGOT_DEV void ask_w(const struct ingot_mmv_args &a, const struct stream_matrix &mat, struct cursor at, int slice, int row0,
+                     int rows, int pair, uint8_t *slot, uint64_t *full) {
     const int per_tile = 8 >> pair, r = at.tile * per_tile, count = min(per_tile, rows - r);
     const int64_t from = (int64_t)(at.chunk * a.shape.across + slice) * 1024, left = a.k * 2 - from;
     const uint32_t bytes = left <= 0 ? 0 : (uint32_t)min(left, (int64_t)1024);

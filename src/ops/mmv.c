@@ -11,7 +11,7 @@
  * A streaming kernel's block lives as long as the product: about two blocks for each multiprocessor, each with a run of
  * rows.  What the blocks of a multiprocessor hold in shared memory is what is on the way from memory, and it decides when
  * the next launch can move in: it should be more than half of what there is, or else the next launch is let in late.
- * Sums are added in an order that follows from k and from the chip's shared memory alone. */
+ * Sums are added in an order that follows from m, n, k and the chip's shared memory alone. */
 #include "mmv.h"
 
 enum {
@@ -152,7 +152,8 @@ static int64_t no_room_for_more(const ingot_context *ctx, int64_t blocks) {
 
 /* Blocks for each matrix if every multiprocessor has `resident` of them: as many as there are, or (so that no block has more
  * than `most_rows`) a multiple. */
-static int64_t even_blocks(const ingot_context *ctx, const struct ingot_mmv_args *a, int64_t resident, int64_t most_rows) {
+static int64_t even_blocks(const ingot_context *ctx, const struct ingot_mmv_args *a, int64_t resident,
+                           int64_t most_rows) {
     int64_t blocks = most(1, resident * ctx->info.sm_count / matrices(a));
 
     return blocks * parts(parts(a->m, blocks), most_rows);
