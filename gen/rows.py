@@ -11,8 +11,8 @@ import books
 from quants import BLOCKS, BY_NAME, FLOATS
 
 # Families in the order of enum ingot_family.  A family's template is templates/<name>.cu.jinja, or the one its rows name.
-FAMILIES = ["dequant", "copy", "move", "quantize", "mmvq", "mmvq_ring", "mmvq_mma", "mmvf", "get_rows", "set_rows", "add", "mul",
-            "rms_norm", "rope", "unary", "glu", "soft_max", "attn"]
+FAMILIES = ["dequant", "copy", "move", "quantize", "mmvq", "mmvq_ring", "mmvq_mma", "mmvf", "mmvf_ring", "mmvf_wide",
+            "get_rows", "set_rows", "add", "mul", "rms_norm", "rope", "unary", "glu", "soft_max", "attn"]
 
 # How a tile is spelled in a symbol, and what number it is in the table.
 TILE_NONE, TILE_TYPE, TILE_COLUMNS, TILE_HEAD, TILE_BYTES = "none", "type", "n", "d", "b"
@@ -147,6 +147,24 @@ def mmvf(type, n, rows, min_blocks, threads=256, unit=16):
                     f"{8 * t.bytes} bits per weight.")
 
 
+def mmvf_ring(type, rows, lane=32, threads=512):
+    """Items are rows of w in a slot of a ring; so unit is `rows`.  A lane owns `lane` columns.  Planned by src/ops/mmv.c."""
+    t = BY_NAME[type]
+    return row("mmvf_ring", type, 1, TILE_COLUMNS, arch=90, threads=threads, unit=rows, rows=rows, spread=32 // rows,
+               lane=lane, piece=16 // t.bytes, pieces=lane * t.bytes // 16, slice=32 * lane * t.bytes,
+               cost=f"A ring for each warp, {rows} rows in a slot; {8 * t.bytes} bits per weight.")
+
+
+def mmvf_wide(type, n, rows, threads):
+    """Items are rows of w; a tile has `rows`.  A warp has 1024 bytes of each.  Planned by src/ops/mmv.c."""
+    t = BY_NAME[type]
+    span, values = 1024 // t.bytes, min(rows * n, 32)
+    return row("mmvf_wide", type, n, TILE_COLUMNS, arch=90, threads=threads, unit=rows, rows=rows, n=n, size=t.bytes,
+               span=span, values=values, parts=rows * n // values,
+               spread=32 // values,
+               cost=f"Tiles of {rows} rows, {n} columns of activations in shared memory; {8 * t.bytes} bits per weight.")
+
+
 # Items of the element-wise families are elements of dst (of src for SET_ROWS), of RMS_NORM and SOFT_MAX rows, of ATTN
 # queries times heads times batches.  All of these kernels take what their grid leaves over in further rounds, so any
 # grid is right and ceil(items / unit) is fast.
@@ -279,6 +297,11 @@ def rows():
                 ("f16",                                     (4, 2), (4, 2), (2, 2), (2, 2)),
                 ("bf16",                                    (4, 2), (4, 2), (2, 2), (2, 2))]
     out += [mmvf(type, n, *shape)                    for type, *shapes in MMVF for n, shape in zip((1, 2, 4, 8), shapes)]
+
+    out += [mmvf_ring(type, rows)                    for type, rows in (("f32", 2), ("f16", 4), ("bf16", 4))]
+    #            n, rows of a tile, threads
+    WIDE = [    (2, 4, 544), (4, 4, 544), (8, 8, 288)]
+    out += [mmvf_wide(type, *shape)                  for type in FLOATS for shape in WIDE]
 
     # Rows of the other families come here, each with its template.
 

@@ -2,7 +2,8 @@
 /* test_kernels.c - one test per row of the kernel table, named by its symbol.
  *
  * For the time of a test the context's look-up is one in which the row is the only one of its family, so that whatever
- * the op asks for, this kernel does it or the op says "unsupported".  Calls go through ingot_emit with an emitter that
+ * the op asks for, this kernel does it or the op says "unsupported" (or, where the row's family takes only part of a more
+ * general one's calls, that one does it).  Calls go through ingot_emit with an emitter that
  * launches each command and counts those of the row: a test in which the row never ran fails. */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
@@ -26,11 +27,14 @@ struct only {
 };
 static struct only only;
 
+static bool streams(const struct ingot_kernel *row) {
+    return row->family == INGOT_FAMILY_MMVQ_RING || row->family == INGOT_FAMILY_MMVQ_MMA ||
+           row->family == INGOT_FAMILY_MMVF_RING || row->family == INGOT_FAMILY_MMVF_WIDE;
+}
+
 /* A row of a family that products might take in place of this row's. */
 static bool rival(const struct ingot_kernel *row, const struct ingot_kernel *other) {
-    const bool streams = other->family == INGOT_FAMILY_MMVQ_RING || other->family == INGOT_FAMILY_MMVQ_MMA;
-    return streams && (row->family == INGOT_FAMILY_MMVQ || row->family == INGOT_FAMILY_MMVQ_RING ||
-                       row->family == INGOT_FAMILY_MMVQ_MMA);
+    return streams(other) && (streams(row) || row->family == INGOT_FAMILY_MMVQ || row->family == INGOT_FAMILY_MMVF);
 }
 
 /* False if the device has no code for the row. */
@@ -537,7 +541,8 @@ static void drive_soft_max(const struct ingot_kernel *row) {
 
 struct shape {
     int64_t m, n, k, ne2, ne3, ratio2, ratio3;
-    bool add, strided;
+    bool add;
+    int strided; /* 2: but every row starts on 16 bytes */
 };
 
 static void mmvq_case(const struct ingot_kernel *row, const struct shape *s) {
@@ -603,11 +608,14 @@ static void mmvq_case(const struct ingot_kernel *row, const struct shape *s) {
 
 static void mmvf_case(const struct ingot_kernel *row, const struct shape *s) {
     const ingot_type type = (ingot_type)row->type;
-    struct layout w_rows = {
-        {s->strided ? 3 : 0, s->strided ? 1 : 0, 0, 0}, {0, 1, 2, 3}, s->strided ? ingot_type_size(type) : 0};
+    const int64_t sixteen = 16 / (int64_t)ingot_type_size(type);
+    const struct layout w_strided = {{3, 1, 0, 0}, {0, 1, 2, 3}, ingot_type_size(type)};
+    const struct layout w_on_16 = {{sixteen, 3 * sixteen, sixteen, 0}, {0, 1, 2, 3}, 16};
+    const struct layout x_on_16 = {{4, 0, 8, 0}, {0, 2, 1, 3}, 16};
     struct op_case c = {.op = INGOT_OP_MUL_MAT};
-    c.src[0] = filled(type, s->k, s->m, s->ne2 / s->ratio2, s->ne3 / s->ratio3, &w_rows);
-    c.src[1] = filled(INGOT_TYPE_F32, s->k, s->n, s->ne2, s->ne3, s->strided ? &swapped : &packed);
+    const struct layout *w[] = {&packed, &w_strided, &w_on_16}, *x[] = {&packed, &swapped, &x_on_16};
+    c.src[0] = filled(type, s->k, s->m, s->ne2 / s->ratio2, s->ne3 / s->ratio3, w[s->strided]);
+    c.src[1] = filled(INGOT_TYPE_F32, s->k, s->n, s->ne2, s->ne3, x[s->strided]);
     c.dst = tensor_new(INGOT_TYPE_F32, s->m, s->n, s->ne2, s->ne3, s->strided ? &gapped : &packed);
     struct extras extra = {0};
     double *ref = case_reference(&c);
@@ -730,6 +738,66 @@ static void drive_mmvf(const struct ingot_kernel *row) {
     drive_product(row, mmvf_case);
 }
 
+/* The same bits whatever the number of multiprocessors, and so of blocks, is. */
+static void any_grid_case(const struct ingot_kernel *row, int64_t m, int64_t k) {
+    ingot_context *ctx = check_context();
+    const int before = ctx->info.sm_count, counts[] = {before, 1, 7, 200};
+    struct op_case c = {.op = INGOT_OP_MUL_MAT,
+                        .src = {filled((ingot_type)row->type, k, m, 1, 1, &packed),
+                                filled(INGOT_TYPE_F32, k, row->tile, 1, 1, &packed)}};
+    double *first = NULL;
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        c.dst = tensor_new(INGOT_TYPE_F32, m, row->tile, 1, 1, &packed);
+        upload_all(&c);
+        ctx->info.sm_count = counts[i];
+        emit(&c, (int)c.op, NULL);
+        ctx->info.sm_count = before;
+        if (i == 0) {
+            tensor_download(c.dst);
+            first = tensor_values(c.dst);
+        } else {
+            check_result(c.dst, first, EXACT, "another number of multiprocessors");
+        }
+    }
+    next_case();
+}
+
+/* What the streaming kernels take: rows of at least 512 bytes that start on 16 bytes.  m: less than a slot, odd, more rows
+ * than the warps of all blocks take at once, around the number from where they share k otherwise; k: parts of a warp's
+ * share, a share and a little more, several rounds. */
+static void drive_mmvf_streaming(const struct ingot_kernel *row, int64_t longest) {
+    const int64_t size = (int64_t)ingot_type_size((ingot_type)row->type), least = 512 / size, step = 16 / size;
+    const int64_t m[] = {1, 2, 3, 31, 65, 127, 1030, 2048, 2049}, n[] = {1, row->tile - 1, row->tile};
+    const int64_t k[] = {least,       least + step, 520,  576,   1024,         1024 + step, 2048,        2048 - step,
+                         4096 + 8, 8200,         14336, 16384 - step, 16384, 16384 + step, 33024};
+    for (size_t i = 0; i < COUNT(m); i++)
+        mmvf_case(row, &(struct shape){m[i], row->tile, 576, 1, 1, 1, 1, i % 2, i % 4 > 1 ? 2 : 0});
+    for (size_t i = 0; i < COUNT(k); i++)
+        if (k[i] <= longest) mmvf_case(row, &(struct shape){7, row->tile, k[i], 1, 1, 1, 1, false, i % 2 ? 2 : 0});
+    for (size_t i = 0; i < COUNT(n); i++)
+        if (n[i] > 0) mmvf_case(row, &(struct shape){300, n[i], 2056, 1, 1, 1, 1, i % 2, i % 2 ? 2 : 0});
+    mmvf_case(row, &(struct shape){2100, row->tile, 4096, 1, 1, 1, 1, true, 0});
+    /* A matrix repeated over dimension 2 may become one with more columns. */
+    const int64_t repeat = row->tile < 3 ? row->tile : 3;
+    mmvf_case(row, &(struct shape){5, row->tile, 264, 2 * repeat, 3, repeat, 1, true, 2});
+    mmvf_case(row, &(struct shape){9, row->tile, 320, 3, 2, 1, 2, false, 0});
+    mmvf_case(row, &(struct shape){67, 1, 256, 2 * repeat, 4, repeat, 2, true, 2});
+    any_grid_case(row, 259, 2064);
+    any_grid_case(row, 3000, 1032);
+    for (int i = 0; i < 12; i++) {
+        const int64_t wanted = k[3 + (size_t)i % 7];
+        gated_case(row, m[i / 2], wanted, i % 2 ? 3 : (int64_t[]){row->tile, 1}[i / 2 % 2], i % 2, i);
+    }
+}
+
+static void drive_mmvf_ring(const struct ingot_kernel *row) {
+    drive_mmvf_streaming(row, 16384);
+}
+
+static void drive_mmvf_wide(const struct ingot_kernel *row) {
+    drive_mmvf_streaming(row, INT64_MAX);
+}
+
 /* ================================================= Attention ====================================================== */
 
 static void drive_attention(const struct ingot_kernel *row) {
@@ -767,6 +835,8 @@ static driver *const drivers[INGOT_FAMILY_COUNT] = {
     [INGOT_FAMILY_MOVE] = drive_move,         [INGOT_FAMILY_QUANTIZE] = drive_quantize,
     [INGOT_FAMILY_MMVQ] = drive_mmvq,         [INGOT_FAMILY_MMVF] = drive_mmvf,
     [INGOT_FAMILY_MMVQ_RING] = drive_stream,  [INGOT_FAMILY_MMVQ_MMA] = drive_stream,
+    [INGOT_FAMILY_MMVF_RING] = drive_mmvf_ring,
+    [INGOT_FAMILY_MMVF_WIDE] = drive_mmvf_wide,
     [INGOT_FAMILY_GET_ROWS] = drive_get_rows, [INGOT_FAMILY_SET_ROWS] = drive_set_rows,
     [INGOT_FAMILY_ADD] = drive_binary,        [INGOT_FAMILY_MUL] = drive_binary,
     [INGOT_FAMILY_RMS_NORM] = drive_rms_norm, [INGOT_FAMILY_ROPE] = drive_rope,

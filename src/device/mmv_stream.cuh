@@ -12,8 +12,9 @@
 /* One matrix of dst: its weights, its first column of activations, where its results go and what is added to them. */
 struct stream_matrix {
     const uint8_t *w, *w2; /* w is NULL where the expert's id is out of range, w2 also where there is one matrix */
-    const int8_t  *qs;     /* of its first column of activations */
+    const int8_t  *qs;     /* of its first column of activations: MMVQ */
     const struct ingot_q8_scale *scales;
+    const uint8_t *x;      /* likewise: MMVF */
     float         *dst;
     const float   *add[2];
 };
@@ -21,7 +22,7 @@ struct stream_matrix {
 /* The matrix of number `index`. With ids it waits for the launch before this one. Divisions, multiplications and rarely
  * used arguments take long when a launch is new: a product of one matrix has none of them. */
 INGOT_DEV struct stream_matrix stream_matrix_at(const struct ingot_mmv_args &a, uint32_t index) {
-    struct stream_matrix mat = {(const uint8_t *)a.w, NULL, a.q8.qs, a.q8.scales, a.dst, {NULL, NULL}};
+    struct stream_matrix mat = {(const uint8_t *)a.w, NULL, a.q8.qs, a.q8.scales, (const uint8_t *)a.x, a.dst, {NULL, NULL}};
     if (a.shape.flags & INGOT_MMV_PAIR) mat.w2 = (const uint8_t *)a.w2;
     if (a.shape.flags & INGOT_MMV_ADD) {
         INGOT_UNROLL
@@ -34,6 +35,7 @@ INGOT_DEV struct stream_matrix stream_matrix_at(const struct ingot_mmv_args &a, 
     const bool valid = offset >= 0;
     mat.qs += column * a.n * a.k;
     mat.scales += column * a.n * (a.k / 32);
+    mat.x += mmv_x_matrix(a, i2) * a.x_nb2 + i3 * a.x_nb3;
     mat.w = valid ? mat.w + offset : NULL;
     if (mat.w2) mat.w2 = valid ? mat.w2 + offset : NULL;
     mat.dst = (float *)((uint8_t *)mat.dst + i2 * a.dst_nb2 + i3 * a.dst_nb3);

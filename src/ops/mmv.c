@@ -4,12 +4,14 @@
  *   MMVQ_MMA    3 columns or more   int8 tensor cores; rows that start on 16 bytes, whole slabs of 256 columns
  *   MMVQ_RING   1 or 2 columns      weights streamed through shared memory by bulk copies; rows that start on 16 bytes,
  *                                   whole units of 64 columns
+ *   MMVF_RING   1 column            as MMVQ_RING, of rows of any whole number of 16 bytes
+ *   MMVF_WIDE   up to 8 columns     likewise, and activations through shared memory
  *   MMVQ, MMVF  any                 everything else
  *
  * A streaming kernel's block lives as long as the product: about two blocks for each multiprocessor, each with a run of
  * rows.  What the blocks of a multiprocessor hold in shared memory is what is on the way from memory, and it decides when
  * the next launch can move in: it should be more than half of what there is, or else the next launch is let in late.
- * Sums are added in an order that follows from k and from the chip's shared memory alone. */
+ * Sums are added in an order that follows from m, n, k and the chip's shared memory alone. */
 #include "mmv.h"
 
 enum {
@@ -19,6 +21,13 @@ enum {
     RING_BARS = 1024,       /* bytes of barriers */
     RING_ACROSS = 16,       /* warps along k at most */
     UNIT = 64, SLICE = 32 * UNIT, /* columns of a lane, of a warp */
+    RING_COLUMNS = 1024,    /* of a warp of MMVF_RING */
+    RING_ROWS = 2048,       /* of a block of MMVF_RING, times warps along k, at most */
+    WIDE_BYTES = 1024,      /* of a row in a warp's slot of MMVF_WIDE */
+    WIDE_DEPTH = 2,
+    WIDE_STAGES = 4,        /* of activations at most */
+    WIDE_ROWS = 256,        /* of a block at most */
+    WIDE_FEW_ROWS = 2048,   /* of a matrix: a tile or two for each multiprocessor of a large chip */
     MMA_WARPS = 16,
     SLAB = 256, TILE = 16,
     X_STAGE = 8 * 336,      /* bytes of a slab's activations in MMVQ_MMA */
@@ -127,14 +136,103 @@ static bool plan_mma(const ingot_context *ctx, const struct ingot_kernel *kernel
     return true;
 }
 
+/* True if rows of weights, `bytes` long, and of activations can be read by 16 bytes; and if they keep a warp busy, which
+ * reads 512 at a time. */
+static bool can_stream_f(const struct ingot_mmv_args *a, int64_t bytes) {
+    bool x_on_16 = (((uintptr_t)a->x | (uint64_t)(a->x_nb1 | a->x_nb2 | a->x_nb3)) & 15) == 0;
+
+    return rows_on_16(a) && x_on_16 && a->x_nb0 == 4 && bytes % 16 == 0 && bytes >= 512 && a->k <= 1 << 28;
+}
+
+/* The least number of bytes of which `blocks` blocks fit a multiprocessor, but not one more: what is left over would take in
+ * some blocks of the next launch, whose work then falls unevenly on the multiprocessors. */
+static int64_t no_room_for_more(const ingot_context *ctx, int64_t blocks) {
+    return up(((int64_t)ctx->info.shared_per_block + BLOCK_RESERVE) / (blocks + 1) - BLOCK_RESERVE + 1, 128);
+}
+
+/* Blocks for each matrix if every multiprocessor has `resident` of them: as many as there are, or (so that no block has more
+ * than `most_rows`) a multiple. */
+static int64_t even_blocks(const ingot_context *ctx, const struct ingot_mmv_args *a, int64_t resident,
+                           int64_t most_rows) {
+    int64_t blocks = most(1, resident * ctx->info.sm_count / matrices(a));
+
+    return blocks * parts(parts(a->m, blocks), most_rows);
+}
+
+static bool plan_ring_f(const ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_mmv_args *a,
+                        struct ingot_grid *grid) {
+    int64_t bytes = row_bytes(kernel, a->k), slice = row_bytes(kernel, RING_COLUMNS), across = parts(bytes, slice);
+    int64_t shared = (int64_t)ctx->info.shared_per_block, pair = a->w2 != NULL, per_slot = kernel->unit >> pair;
+
+    if (a->n > kernel->tile || !can_stream_f(a, bytes) || across > kernel->threads / 32) return false;
+    int64_t stride = across == 1 ? bytes : slice;
+    /* Two blocks to a multiprocessor, or one if the rings of two would have less than two slots. */
+    for (int64_t resident = 2; resident >= 1; resident--) {
+        int64_t groups = across == 1 ? RING_WARPS : most(1, RING_WARPS / 2 * (resident == 1 ? 2 : 1) / across);
+        int64_t blocks = least(even_blocks(ctx, a, resident, RING_ROWS / across), parts(a->m, per_slot));
+        int64_t slots = parts(parts(a->m, blocks), per_slot), warps = across * groups;
+        int64_t fixed = up(RING_BARS + slots * kernel->unit * across * 4, 128), slot = warps * kernel->unit * stride;
+        int64_t most_bytes = (shared + BLOCK_RESERVE) / resident - BLOCK_RESERVE;
+        int64_t depth = most_bytes > fixed ? least((most_bytes - fixed) / slot, RING_BARS / 8 / warps) : 0;
+
+        if (depth < 1 || (depth == 1 && resident > 1)) continue;
+        depth = least(depth, parts(slots, groups));
+        a->shape.blocks = (int32_t)blocks;
+        a->shape.across = (int32_t)across;
+        a->shape.inverse = (int32_t)(65536 / across + 1);
+        a->shape.depth = (int32_t)depth;
+        a->shape.step = (int32_t)(groups * per_slot);
+        a->shape.last = (int32_t)(bytes - (across - 1) * slice);
+        a->shape.stride = (int32_t)stride;
+        a->shape.stages = (int32_t)fixed;
+        int64_t least_bytes = slots > groups ? no_room_for_more(ctx, resident) : shared / 2 / resident + 128;
+        finish(ctx, a, grid, warps * 32, most(fixed + slot * depth, least_bytes));
+        return true;
+    }
+    return false;
+}
+
+static bool plan_wide(const ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_mmv_args *a,
+                      struct ingot_grid *grid) {
+    int64_t bytes = row_bytes(kernel, a->k), pair = a->w2 != NULL, unit = kernel->unit, per_tile = unit >> pair;
+    int64_t shared = (int64_t)ctx->info.shared_per_block, n = kernel->tile;
+    /* Few rows occupy more warps along k; so do few columns, which are read again and again at little cost. */
+    int64_t across = n <= 2 || a->m <= WIDE_FEW_ROWS ? 4 : 2, chunks = parts(bytes, across * WIDE_BYTES);
+    int64_t stage = across * WIDE_BYTES / (int64_t)ingot_type_size((ingot_type)kernel->type) * 4;
+
+    if (a->n > n || !can_stream_f(a, bytes)) return false;
+    /* Whole tiles for each block, even where that leaves fewer blocks than multiprocessors. */
+    int64_t blocks = even_blocks(ctx, a, 1, WIDE_ROWS >> pair);
+    blocks = parts(a->m, up(parts(a->m, blocks), per_tile));
+    int64_t tiles = parts(parts(a->m, blocks), per_tile), groups = least((kernel->threads / 32 - 1) / across, tiles);
+    int64_t fixed = up(RING_BARS + tiles * unit * n * across * 4, 128), slot = groups * across * unit * WIDE_BYTES;
+    int64_t depth = least(WIDE_DEPTH, chunks * parts(tiles, groups));
+    int64_t x_stages = least(least((shared - fixed - depth * slot) / (n * stage), WIDE_STAGES), chunks);
+
+    if (x_stages < 1) return false;
+    a->shape.blocks = (int32_t)blocks;
+    a->shape.across = (int32_t)across;
+    a->shape.inverse = (int32_t)(65536 / across + 1);
+    a->shape.units = (int32_t)chunks;
+    a->shape.depth = (int32_t)depth;
+    a->shape.step = (int32_t)groups;
+    a->shape.stride = (int32_t)stage;
+    a->shape.stages = (int32_t)fixed;
+    a->shape.x_stages = (int32_t)x_stages;
+    finish(ctx, a, grid, (groups * across + 1) * 32, fixed + x_stages * n * stage + depth * slot);
+    return true;
+}
+
 static const struct {
-    enum ingot_family family;
+    enum ingot_family family, sister; /* `sister` takes what `family` does not */
     int64_t           from; /* columns */
     bool (*plan)(const ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_mmv_args *a,
                  struct ingot_grid *grid);
 } streaming[] = {
-    {INGOT_FAMILY_MMVQ_MMA, 3, plan_mma},
-    {INGOT_FAMILY_MMVQ_RING, 1, plan_ring},
+    {INGOT_FAMILY_MMVQ_MMA, INGOT_FAMILY_MMVQ, 3, plan_mma},
+    {INGOT_FAMILY_MMVQ_RING, INGOT_FAMILY_MMVQ, 1, plan_ring},
+    {INGOT_FAMILY_MMVF_RING, INGOT_FAMILY_MMVF, 1, plan_ring_f},
+    {INGOT_FAMILY_MMVF_WIDE, INGOT_FAMILY_MMVF, 1, plan_wide},
 };
 
 const struct ingot_kernel *ingot_mmv_kernel(const ingot_context *ctx, enum ingot_family family, ingot_type type, int64_t n) {
@@ -149,8 +247,8 @@ const struct ingot_kernel *ingot_mmv_plan(const ingot_context *ctx, enum ingot_f
                                           struct ingot_mmv_args *a, struct ingot_grid *grid) {
     const struct ingot_kernel *kernel;
 
-    for (size_t i = 0; family == INGOT_FAMILY_MMVQ && i < sizeof streaming / sizeof streaming[0]; i++) {
-        if (a->n < streaming[i].from) continue;
+    for (size_t i = 0; i < sizeof streaming / sizeof streaming[0]; i++) {
+        if (family != streaming[i].sister || a->n < streaming[i].from) continue;
         kernel = ingot_find(ctx->table, streaming[i].family, type, a->n);
         if (kernel != NULL && matrices(a) > 0 && a->m > 0 && matrices(a) * a->m <= INT32_MAX && streaming[i].plan(ctx, kernel, a, grid)) return kernel;
     }
