@@ -239,6 +239,7 @@ def rows():
     out += [quantize(type)                           for type in FLOATS]
 
     # Measured on an H200, weights cold; eight columns of activations fill all 255 registers, hence some spills there.
+    # Formats with code books do more columns four at a time where the streaming kernels cannot.
     #            type    rows in flight, blocks per SM   for n = 1       2       4       8
     MMVQ = [    ("q4_0",                                    (4, 2), (4, 2), (1, 2), (4, 1)),
                 ("q4_1",                                    (4, 2), (4, 2), (1, 2), (4, 1)),
@@ -247,13 +248,13 @@ def rows():
                 ("q8_0",                                    (4, 2), (2, 2), (1, 2), (2, 1)),
                 ("q4_K",                                    (2, 2), (2, 2), (4, 1), (4, 1)),
                 ("q6_K",                                    (2, 2), (1, 2), (2, 1), (1, 1)),
-                ("iq1_s",                                   (2, 2), (2, 2), (1, 2), (1, 1)),
-                ("iq1_m",                                   (4, 2), (2, 2), (1, 2), (1, 1)),
-                ("iq2_xxs",                                 (4, 2), (2, 2), (1, 2), (1, 1)),
-                ("iq2_xs",                                  (4, 2), (2, 2), (1, 2), (1, 1)),
-                ("iq2_s",                                   (4, 2), (2, 2), (1, 2), (1, 1)),
-                ("iq3_xxs",                                 (4, 2), (2, 2), (1, 2), (1, 1)),
-                ("iq3_s",                                   (4, 2), (2, 2), (1, 2), (1, 1))]
+                ("iq1_s",                                   (2, 2), (2, 2), (1, 2)),
+                ("iq1_m",                                   (2, 2), (2, 2), (1, 2)),
+                ("iq2_xxs",                                 (4, 2), (2, 2), (1, 2)),
+                ("iq2_xs",                                  (4, 2), (2, 2), (1, 2)),
+                ("iq2_s",                                   (4, 2), (2, 2), (1, 2)),
+                ("iq3_xxs",                                 (4, 2), (2, 2), (1, 2)),
+                ("iq3_s",                                   (1, 2), (2, 2), (1, 2))]
     out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
 
     # Rows in a slot for n = 1, 2, and tiles that the copies of MMVQ_MMA are ahead.

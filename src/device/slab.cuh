@@ -5,7 +5,7 @@
  * A slab is 256 columns of k. A warp multiplies 16 rows of it with 8 columns of activations by int8 mma: lane l holds
  * parts of weight rows g and g + 8 (g = l / 4) and of the sums of activation columns 2t and 2t + 1 (t = l % 4). In each
  * block of 32 a lane's share of a row is two words: elements 4t..4t+3 and 16+4t..16+4t+3, for weights and activations
- * alike, so the same activations serve every format.
+ * alike, so the same activations serve every format. (Formats in X_WORDS of gen/rows.py take two other words.)
  */
 #ifndef INGOT_SLAB_CUH
 #define INGOT_SLAB_CUH
@@ -14,7 +14,7 @@
 
 /* A lane's activations of a slab. Indices are constants: the struct lives in registers. */
 struct slab_x {
-    uint32_t q[8][2]; /* block i of column g: elements 4t.., elements 16+4t.. */
+    uint32_t q[8][2]; /* block i of column g: elements 4t.., elements 16+4t.. (X_WORDS) */
     float    d[8][2]; /* its scale, for columns 2t and 2t + 1 */
     float    s[8][2]; /* scale times sum of the block's bytes, for columns 2t and 2t + 1 */
 };
