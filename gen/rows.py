@@ -276,12 +276,12 @@ def rows():
                 ("tq1_0",                                   (4, 2), (2, 2), (2, 1)),
                 ("tq2_0",                                   (4, 2), (4, 2), (2, 1)),
                 ("iq1_s",                                   (2, 2), (2, 2), (1, 2)),
-                ("iq1_m",                                   (4, 2), (2, 2), (1, 2)),
+                ("iq1_m",                                   (2, 2), (2, 2), (1, 2)),
                 ("iq2_xxs",                                 (4, 2), (2, 2), (1, 2)),
                 ("iq2_xs",                                  (4, 2), (2, 2), (1, 2)),
                 ("iq2_s",                                   (4, 2), (2, 2), (1, 2)),
                 ("iq3_xxs",                                 (4, 2), (2, 2), (1, 2)),
-                ("iq3_s",                                   (4, 2), (2, 2), (1, 2))]
+                ("iq3_s",                                   (1, 2), (2, 2), (1, 2))]
     out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
 
     # Rows in a slot for n = 1, 2, and tiles that the copies of MMVQ_MMA are ahead.

@@ -83,7 +83,7 @@ static bool plan_ring(const ingot_context *ctx, const struct ingot_kernel *kerne
                       struct ingot_grid *grid) {
     int64_t units = a->k / UNIT, bytes = row_bytes(kernel, a->k), n = kernel->tile, width = 32;
 
-    if (a->n > n || a->k % UNIT != 0 || !rows_on_16(a) || bytes % 16 != 0) return false;
+    if (a->n > n || a->k == 0 || a->k % UNIT != 0 || !rows_on_16(a) || bytes % 16 != 0) return false;
     while (width > 8 && width / 2 >= units) width /= 2;
     int64_t across = parts(units, 32), groups = most(1, RING_WARPS / across), pair = a->w2 != NULL;
     if (across > RING_ACROSS || across * groups * 32 > kernel->threads) return false;
@@ -117,7 +117,8 @@ static bool plan_mma(const ingot_context *ctx, const struct ingot_kernel *kernel
     int64_t slabs = a->k / SLAB, slab = row_bytes(kernel, SLAB), depth = kernel->unit;
     int64_t odd = slab & -slab, pieces = parts(slab + (odd < 16 ? 16 - odd : 0), 16), stage = TILE * (pieces | 1) * 16, warps = 0, smem = 0;
 
-    if (a->n > kernel->tile || a->k % SLAB != 0 || !rows_on_16(a) || row_bytes(kernel, a->k) % 16 != 0) return false;
+    if (a->n > kernel->tile || a->k == 0 || a->k % SLAB != 0 || !rows_on_16(a)) return false;
+    if (row_bytes(kernel, a->k) % 16 != 0) return false;
     /* As many warps as share the slabs evenly, and as fit. */
     for (int64_t limit = least(MMA_WARPS, kernel->threads / 32); limit >= 1; limit--) {
         warps = parts(slabs, parts(slabs, limit));
