@@ -285,8 +285,8 @@ def rows():
     out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
 
     # Rows in a slot for n = 1, 2, and tiles that the copies of MMVQ_MMA are ahead.
-    RINGS = [   ("q4_0", (4, 2), 3), ("q4_1", (4, 2), 3), ("q5_0", (4, 2), 3), ("q5_1", (4, 2), 3), ("q8_0", (2, 2), 2),
-                ("q2_K", (4, 2), 3), ("q3_K", (4, 2), 3), ("q4_K", (4, 2), 3), ("q5_K", (4, 2), 2), ("q6_K", (2, 2), 2),
+    RINGS = [   ("q4_0", (4, 4), 3), ("q4_1", (4, 2), 3), ("q5_0", (4, 2), 3), ("q5_1", (4, 2), 3), ("q8_0", (2, 2), 2),
+                ("q2_K", (4, 2), 3), ("q3_K", (4, 2), 3), ("q4_K", (4, 4), 3), ("q5_K", (4, 2), 2), ("q6_K", (2, 2), 2),
                 ("iq4_nl", (4, 2), 3), ("iq4_xs", (4, 2), 3), ("mxfp4", (4, 2), 3), ("nvfp4", (4, 2), 3),
                 ("tq1_0", (4, 2), 4), ("tq2_0", (4, 2), 4)] + [(type, (4, 2), 3) for type in BOOKED]
     out += [mmvq_ring(type, n, rows)                 for type, slots, _ in RINGS for n, rows in zip((1, 2), slots)]
