@@ -14,7 +14,6 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
     INGOT_UNROLL
     for (int i = 0; i < 8; i++) {
         uint32_t a[4];
-        float    d[2];
         INGOT_UNROLL
         for (int r = 0; r < 2; r++) {
             const uint8_t *b = p[r] + 34 * i;
@@ -23,11 +22,10 @@ INGOT_DEV void slab_dot(float (&y)[4], const uint8_t *p0, const uint8_t *p1, con
                 const uint8_t *q = b + 16 * h + 4 * t;
                 a[2 * h + r] = i % 2 ? ld_4(q + 2) : __byte_perm(ld_4(q), ld_4(q + 4), 0x5432);
             }
-            d[r] = h2f(ld_2(b));
         }
         int32_t c[4] = {INGOT_I22, INGOT_I22, INGOT_I22, INGOT_I22};
         mma_m16n8k32_s8(c, a, x.q[i]);
-        slab_add(y, c, d[0], d[1], x.d[i]);
+        slab_add(y, c, h2f(ld_2(p0 + 34 * i)), h2f(ld_2(p1 + 34 * i)), x.d[i]);
     }
 }
 
