@@ -70,6 +70,26 @@ static void scale_min_K(const unsigned char *p, int j, int *scale, int *minimum)
     }
 }
 
+/* The 16 levels of iq4_nl and iq4_xs. */
+static int level(int i) {
+    static const int levels[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+    return levels[i];
+}
+
+/* Sign, two bits of exponent, one of fraction. */
+static double e2m1(int bits) {
+    int exponent = bits >> 1 & 3, fraction = bits & 1;
+    double size = exponent == 0 ? 0.5 * fraction : ldexp(1.0 + 0.5 * fraction, exponent - 1);
+    return bits & 8 ? -size : size;
+}
+
+/* Four bits of exponent, three of fraction; the sign is not looked at, but 0x7f, no number, is 0 without it. */
+static double e4m3(int bits) {
+    int exponent = bits >> 3 & 15, fraction = bits & 7;
+    if (bits == 0x7f) return 0.0;
+    return exponent == 0 ? ldexp(fraction, -9) : ldexp(8.0 + fraction, exponent - 10);
+}
+
 /* Little-endian f16 scales; nibbles: low ones are the first half of the block. */
 
 /* False: there is no decoder of the format here. */
@@ -141,6 +161,37 @@ static bool decode(ingot_type type, const unsigned char *b, double *out) {
             out[i] = read_f16(b + 208) * (int8_t)b[192 + i / 16] * ((low | high << 4) - 32);
         }
         break;
+    case INGOT_TYPE_IQ4_NL: /* f16 d; nibbles */
+        for (int i = 0; i < 32; i++) out[i] = read_f16(b) * level(nibble32(b + 2, i));
+        break;
+    case INGOT_TYPE_IQ4_XS: /* f16 d; 16 high bits and 4 bytes of low bits of eight scales; eight times nibbles */
+        for (int i = 0; i < 256; i++) {
+            int group = i / 32, high = (b[2] | b[3] << 8) >> 2 * group & 3;
+            scale = (b[4 + group / 2] >> group % 2 * 4 & 15) + 16 * high - 32;
+            out[i] = read_f16(b) * scale * level(nibble32(b + 8 + 16 * group, i % 32));
+        }
+        break;
+    case INGOT_TYPE_MXFP4: /* exponent; nibbles */
+        for (int i = 0; i < 32; i++) out[i] = ldexp(e2m1(nibble32(b + 1, i)), b[0] - 127);
+        break;
+    case INGOT_TYPE_NVFP4: /* 4 scales of 16; four times 8 bytes of nibbles, low ones first */
+        for (int i = 0; i < 64; i++) {
+            int group = i / 16, byte = b[4 + 8 * group + i % 8];
+            out[i] = e4m3(b[group]) * e2m1(i % 16 < 8 ? byte & 15 : byte >> 4);
+        }
+        break;
+    case INGOT_TYPE_TQ1_0: /* bytes of 5 digits, 32 and 16 of them, and of 4 digits, 4; f16 d */
+        for (int i = 0; i < 256; i++) {
+            int byte = i < 160 ? b[i % 32] : i < 240 ? b[32 + i % 16] : b[48 + i % 4];
+            int digit = i < 160 ? i / 32 : i < 240 ? (i - 160) / 16 : (i - 240) / 4;
+            for (; digit > 0; digit--) byte = byte * 3 % 256; /* the digits before it go */
+            out[i] = read_f16(b + 52) * (byte * 3 / 256 - 1);
+        }
+        break;
+    case INGOT_TYPE_TQ2_0: /* twice 32 bytes of bit pairs; f16 d */
+        for (int i = 0; i < 256; i++)
+            out[i] = read_f16(b + 64) * ((b[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3) - 1);
+        break;
     default:
         return false;
     }
@@ -176,6 +227,15 @@ static int scale_places(ingot_type type, size_t place[2]) {
     case INGOT_TYPE_Q6_K:
         place[0] = 208;
         return 1;
+    case INGOT_TYPE_TQ1_0:
+        place[0] = 52;
+        return 1;
+    case INGOT_TYPE_TQ2_0:
+        place[0] = 64;
+        return 1;
+    case INGOT_TYPE_MXFP4:
+    case INGOT_TYPE_NVFP4:
+        return 0;
     default:
         place[0] = 0;
         return 1;
@@ -201,6 +261,10 @@ void check_random_block(ingot_type type, unsigned char *block, bool wild) {
         if (wide) memcpy(block + place[i], &f, sizeof f);
         else write_f16(block + place[i], f);
     }
+    /* Scales of one byte; the largest of mxfp4 are too large for f32. */
+    if (type == INGOT_TYPE_MXFP4) block[0] = (unsigned char)(wild ? check_range(0, 251) : check_range(120, 122));
+    if (type == INGOT_TYPE_NVFP4 && !wild)
+        for (int i = 0; i < 4; i++) block[i] = (unsigned char)check_range(0, 16);
 }
 
 /* False: there is no block of ones of the format here. */
@@ -274,6 +338,32 @@ static bool ones(ingot_type type, unsigned char *b) {
         memset(b + 128, 0xaa, 64);
         memset(b + 192, 1, 16);
         write_f16(b + 208, 1.0f);
+        break;
+    case INGOT_TYPE_IQ4_NL: /* 1 * 1 */
+        write_f16(b, 1.0f);
+        memset(b + 2, 0x88, 16);
+        break;
+    case INGOT_TYPE_IQ4_XS: /* 1 * (33 - 32) * 1 */
+        write_f16(b, 1.0f);
+        memset(b + 2, 0xaa, 2);
+        memset(b + 4, 0x11, 4);
+        memset(b + 8, 0x88, 128);
+        break;
+    case INGOT_TYPE_MXFP4:
+        b[0] = 127;
+        memset(b + 1, 0x22, 16);
+        break;
+    case INGOT_TYPE_NVFP4:
+        memset(b, 0x38, 4);
+        memset(b + 4, 0x22, 32);
+        break;
+    case INGOT_TYPE_TQ1_0: /* 1 * (2 - 1): 2/3 + 2/9 + ... */
+        memset(b, 0xff, 52);
+        write_f16(b + 52, 1.0f);
+        break;
+    case INGOT_TYPE_TQ2_0: /* 1 * (2 - 1) */
+        memset(b, 0xaa, 64);
+        write_f16(b + 64, 1.0f);
         break;
     default:
         return false;
