@@ -128,12 +128,9 @@ def mmvq_mma(type, depth, threads=512):
                cost=f"Tiles of 16 rows x 256 columns on int8 tensor cores, {depth} ahead; {8 * t.bytes / t.block:g} bits per weight.")
 
 
-# Formats with slab().
 BOOKED = list(books.BOOKS)
-SLABS = ["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_K", "q3_K", "q4_K", "q5_K", "q6_K", "iq4_nl", "iq4_xs", "mxfp4", "nvfp4",
-         "tq1_0", "tq2_0"] + BOOKED
 
-# Those that want the activations in another order (src/device/slab.cuh).
+# Formats that want the activations in another order (src/device/slab.cuh).
 X_ORDERS = {"iq4_nl": "slab_x_nibbles", "iq4_xs": "slab_x_nibbles", "mxfp4": "slab_x_nibbles", "nvfp4": "slab_x_nibbles_16"} | {
     type: "slab_x_pairs" for type in BOOKED}
 
@@ -290,7 +287,7 @@ def rows():
                 ("iq4_nl", (4, 2), 3), ("iq4_xs", (4, 2), 3), ("mxfp4", (4, 2), 3), ("nvfp4", (4, 2), 3),
                 ("tq1_0", (4, 2), 4), ("tq2_0", (4, 2), 4)] + [(type, (4, 2), 3) for type in BOOKED]
     out += [mmvq_ring(type, n, rows)                 for type, slots, _ in RINGS for n, rows in zip((1, 2), slots)]
-    out += [mmvq_mma(type, depth)                    for type, _, depth in RINGS if type in SLABS]
+    out += [mmvq_mma(type, depth)                    for type, _, depth in RINGS]
 
     #            type                                    n = 1       2       4       8
     MMVF = [    ("f32",                                     (2, 2), (2, 2), (2, 2), (2, 2)),
@@ -310,7 +307,7 @@ def rows():
                                                                          ("uint16_t", 2), ("uint8_t", 1))]
     out += [get_rows(type)                           for type in BLOCKS + FLOATS + ["i32"]]
     out += [set_rows(type)                           for type in FLOATS]
-    out += [set_rows_block(type, source)             for type in WRITTEN if type in BLOCKS for source in ("f32", "f16")]
+    out += [set_rows_block(type, source)             for type in WRITTEN for source in ("f32", "f16")]
     out += [binary("add", "+", type, other)          for type in FLOATS for other in sorted({type, "f32"})]
     out += [binary("mul", "*", type, other)          for type in FLOATS for other in sorted({type, "f32"})]
     out += [rms_norm()]

@@ -14,24 +14,6 @@ INGOT_DEV void piece_decode(float (&y)[4], uint4 v) {
 
 enum { BARS = 1024 };
 
-// Asks for `count` rows from src on, and of two matrices for as many from src2 on, which lie half a slot further.  One lane
-// does it.
-INGOT_DEV void ask_rows(uint8_t *slot, uint64_t *full, const uint8_t *src, int64_t nb1, int count, uint32_t bytes,
-                        uint32_t stride) {
-    if (bytes == nb1) { // rows follow one another without a gap
-        bulk_g2s(slot, src, (uint32_t)count * bytes, full);
-        return;
-    }
-    INGOT_ROLLED
-    for (; count > 0; count--, src += nb1, slot += stride) bulk_g2s(slot, src, bytes, full);
-}
-INGOT_DEV void ask_slot(uint8_t *slot, uint64_t *full, const uint8_t *src, const uint8_t *src2, int64_t nb1, int count,
-                        uint32_t bytes, uint32_t stride, int pair) {
-    mbar_arrive_expect(full, (uint32_t)count * bytes << pair);
-    ask_rows(slot, full, src, nb1, count, bytes, stride);
-    if (pair) ask_rows(slot + 2 / 2 * stride, full, src2, nb1, count, bytes, stride);
-}
-
 // sum += piece j of each row of a slot, whose first row has the lane's first piece at p, times the activations.
 INGOT_DEV void add_piece(float (&sum)[2], const uint8_t *p, uint32_t stride, const float (&x)[32], int j) {
     INGOT_UNROLL
@@ -61,20 +43,19 @@ INGOT_GLOBAL(ingot_mmvf_ring_f32_n1_sm90, 512, 1, ingot_mmv_args) {
     const int warp = warp_index(), lane = (int)threadIdx.x % 32;
     const int group = warp * a.shape.inverse >> 16, slice = warp - group * across;
 
-    const uint32_t index = flags & INGOT_MMV_MANY ? blockIdx.x / (uint32_t)a.shape.blocks : 0;
-    const int block = (int)(blockIdx.x - index * (uint32_t)a.shape.blocks);
-    const int row0 = block * a.shape.share + min(block, a.shape.rest), rows = a.shape.share + (block < a.shape.rest);
-    const struct stream_matrix mat = stream_matrix_at(a, index);
+    const struct stream_rows run = stream_rows_of(a);
+    const int row0 = run.first, rows = run.count;
+    const struct stream_matrix mat = stream_matrix_at(a, run.index);
     const int pair = flags & INGOT_MMV_PAIR ? 1 : 0, per_slot = 2 >> pair;
     const uint32_t bytes = (uint32_t)(slice + 1 < across ? 4096 : a.shape.last), stride = (uint32_t)a.shape.stride;
     if (!mat.w) { // no such expert: the whole block
-        for (int r = (int)threadIdx.x; r < rows; r += (int)blockDim.x) stream_put(a, mat, row0 + r, 0, NAN);
+        stream_put_none(a, mat, row0, rows);
         return;
     }
 
     // The ring, and what it asks for next: rows from `ask` on, at src (and src2).
     uint64_t *full = (uint64_t *)shared + warp * depth;
-    const uint32_t slot_bytes = 2 * stride;
+    const uint32_t half = (uint32_t)per_slot * stride, slot_bytes = half << pair;
     uint8_t *slots = shared + a.shape.stages + (uint32_t)(warp * depth) * slot_bytes;
     const int64_t start = (int64_t)(row0 + group * per_slot) * a.w_nb1 + slice * 4096, advance = step * a.w_nb1;
     const uint8_t *src = mat.w + start, *src2 = pair ? mat.w2 + start : src;
@@ -88,7 +69,7 @@ INGOT_GLOBAL(ingot_mmvf_ring_f32_n1_sm90, 512, 1, ingot_mmv_args) {
     INGOT_ROLLED
     for (int s = 0; s < depth && ask < rows; s++, ask += step, src += advance, src2 += advance)
         if (lane == 0)
-            ask_slot(slots + s * slot_bytes, full + s, src, src2, a.w_nb1, min(per_slot, rows - ask), bytes, stride, pair);
+            stream_ask(slots + s * slot_bytes, full + s, src, src2, a.w_nb1, min(per_slot, rows - ask), bytes, stride, half, pair);
     if (flags & INGOT_MMV_EARLY) ingot_pdl_wait();
     if (flags & INGOT_MMV_LATE) ingot_pdl_launch();
 
@@ -125,7 +106,7 @@ INGOT_GLOBAL(ingot_mmvf_ring_f32_n1_sm90, 512, 1, ingot_mmv_args) {
         __syncwarp(); // all have read the slot
         if (ask < rows) {
             if (lane == 0)
-                ask_slot(slots + s * slot_bytes, full + s, src, src2, a.w_nb1, min(per_slot, rows - ask), bytes, stride, pair);
+                stream_ask(slots + s * slot_bytes, full + s, src, src2, a.w_nb1, min(per_slot, rows - ask), bytes, stride, half, pair);
             ask += step;
             src += advance;
             src2 += advance;
@@ -141,17 +122,11 @@ INGOT_GLOBAL(ingot_mmvf_ring_f32_n1_sm90, 512, 1, ingot_mmv_args) {
     for (int r = (int)threadIdx.x; r < rows; r += (int)blockDim.x) {
         const int in_slot = r & (per_slot - 1);
         const float *p = part + (((r - in_slot) << pair) + in_slot) * across;
-        float y = p[0];
-        INGOT_ROLLED
-        for (int t = 1; t < across; t++) y += p[t];
+        const float y = stream_sum(p, across);
         if (!pair) {
             stream_put(a, mat, row0 + r, 0, y);
             continue;
         }
-        p += per_slot * across;
-        float up = p[0];
-        INGOT_ROLLED
-        for (int t = 1; t < across; t++) up += p[t];
-        stream_put_pair(a, mat, row0 + r, 0, y, up);
+        stream_put_pair(a, mat, row0 + r, 0, y, stream_sum(p + per_slot * across, across));
     }
 }

@@ -97,14 +97,13 @@ INGOT_GLOBAL(ingot_mmvf_wide_bf16_n4_sm90, 544, 1, ingot_mmv_args) {
     const int warp = warp_index(), lane = (int)threadIdx.x % 32, across = a.shape.across;
     const int group = warp * a.shape.inverse >> 16, slice = warp - group * across;
 
-    const uint32_t index = flags & INGOT_MMV_MANY ? blockIdx.x / (uint32_t)a.shape.blocks : 0;
-    const int block = (int)(blockIdx.x - index * (uint32_t)a.shape.blocks);
-    const int row0 = block * a.shape.share + min(block, a.shape.rest), rows = a.shape.share + (block < a.shape.rest);
-    const struct stream_matrix mat = stream_matrix_at(a, index);
+    const struct stream_rows run = stream_rows_of(a);
+    const int row0 = run.first, rows = run.count;
+    const struct stream_matrix mat = stream_matrix_at(a, run.index);
     const int pair = flags & INGOT_MMV_PAIR ? 1 : 0, per_tile = 4 >> pair;
     const int tiles = (rows + per_tile - 1) / per_tile, passes = (tiles + groups - 1) / groups;
     if (!mat.w) { // no such expert: the whole block
-        for (int r = (int)threadIdx.x; r < rows; r += (int)blockDim.x) stream_put(a, mat, row0 + r, 0, NAN);
+        stream_put_none(a, mat, row0, rows);
         return;
     }
 

@@ -130,10 +130,9 @@ INGOT_GLOBAL(ingot_mmvq_mma_q4_K_n8_sm75, 512, 1, ingot_mmv_args) {
     if (!(flags & INGOT_MMV_LATE)) ingot_pdl_launch();
     if (!(flags & INGOT_MMV_EARLY)) ingot_pdl_wait();
 
-    const uint32_t index = flags & INGOT_MMV_MANY ? blockIdx.x / (uint32_t)a.shape.blocks : 0;
-    const int block = (int)(blockIdx.x - index * (uint32_t)a.shape.blocks);
-    const struct stream_matrix mat = stream_matrix_at(a, index);
-    const int row0 = block * a.shape.share + min(block, a.shape.rest), rows = a.shape.share + (block < a.shape.rest);
+    const struct stream_rows run = stream_rows_of(a);
+    const struct stream_matrix mat = stream_matrix_at(a, run.index);
+    const int row0 = run.first, rows = run.count;
     const int slabs = a.shape.units, n = (int)a.n;
     const bool pair = flags & INGOT_MMV_PAIR, once = slabs <= warps;
     const int per_tile = pair ? 8 : 16, upper = pair ? 0 : 8; // rows of a tile, and where its upper half begins

@@ -114,19 +114,9 @@ INGOT_DEV float unit_dot(const struct unit &w, const struct unit_x &x, int u, co
 
 enum { BARS = 1024, BOOK_BYTES = (INGOT_BOOK_WORDS + 3) / 4 * 16 };
 
-// Asks for `count` rows from src on.  One lane does it.
-INGOT_DEV void ask_rows(uint8_t *slot, uint64_t *full, const uint8_t *src, int64_t nb1, int count, uint32_t bytes, uint32_t stride) {
-    if (bytes == nb1) { // rows follow one another without a gap
-        bulk_g2s(slot, src, (uint32_t)count * bytes, full);
-        return;
-    }
-    INGOT_ROLLED
-    for (; count > 0; count--, src += nb1, slot += stride) bulk_g2s(slot, src, bytes, full);
-}
-
 // Rows of q3_K times 1 column of 8-bit activations, streamed through shared memory.
 //
-// A block takes a run of rows of one matrix.  Its warps are a.shape.across along k times a.shape.groups along rows: a lane owns
+// A block takes a run of rows of one matrix.  Its warps are a.shape.across along k times some along rows: a lane owns
 // a unit of 64 weights, a warp 32 of them (2048 columns), and keeps their activations in registers.  Every warp has a ring
 // of its own of a.shape.depth slots, which it fills by bulk copies before it waits for the launch before: weights that
 // nothing writes travel while the activations are still being made.  There is no barrier but the one before the last sum.
@@ -144,10 +134,9 @@ INGOT_GLOBAL(ingot_mmvq_ring_q3_K_n1_sm90, 512, 1, ingot_mmv_args) {
     const int warp = warp_index(), lane = (int)threadIdx.x % 32;
     const int group = warp * a.shape.inverse >> 16, slice = warp - group * across;
 
-    const uint32_t index = flags & INGOT_MMV_MANY ? blockIdx.x / (uint32_t)a.shape.blocks : 0;
-    const int block = (int)(blockIdx.x - index * (uint32_t)a.shape.blocks);
-    const int row0 = block * a.shape.share + min(block, a.shape.rest), rows = a.shape.share + (block < a.shape.rest);
-    const struct stream_matrix mat = stream_matrix_at(a, index);
+    const struct stream_rows run = stream_rows_of(a);
+    const int row0 = run.first, rows = run.count;
+    const struct stream_matrix mat = stream_matrix_at(a, run.index);
     const int pair = flags & INGOT_MMV_PAIR ? 1 : 0, log_slot = a.shape.log_slot, per_slot = 1 << log_slot;
     const uint32_t bytes = (uint32_t)(slice + 1 < across ? 880 : a.shape.last), stride = (uint32_t)a.shape.stride;
 
@@ -157,7 +146,7 @@ INGOT_GLOBAL(ingot_mmvq_ring_q3_K_n1_sm90, 512, 1, ingot_mmv_args) {
     const uint32_t half = stride << log_slot, slot_bytes = half << pair;
     uint8_t *slots = shared + a.shape.stages + (uint32_t)(warp * depth) * slot_bytes;
     if (!mat.w) { // no such expert: the whole block
-        for (int r = (int)threadIdx.x; r < rows; r += (int)blockDim.x) stream_put(a, mat, row0 + r, 0, NAN);
+        stream_put_none(a, mat, row0, rows);
         return;
     }
 
@@ -195,12 +184,8 @@ INGOT_GLOBAL(ingot_mmvq_ring_q3_K_n1_sm90, 512, 1, ingot_mmv_args) {
             __syncwarp();
         }
         if (ask < rows) {
-            const int count = min(per_slot, rows - ask);
-            if (lane == 0) {
-                mbar_arrive_expect(full + s, (uint32_t)count * bytes << pair);
-                ask_rows(slots + s * slot_bytes, full + s, src, a.w_nb1, count, bytes, stride);
-                if (pair) ask_rows(slots + s * slot_bytes + half, full + s, src2, a.w_nb1, count, bytes, stride);
-            }
+            if (lane == 0)
+                stream_ask(slots + s * slot_bytes, full + s, src, src2, a.w_nb1, min(per_slot, rows - ask), bytes, stride, half, pair);
             ask += step;
             src += advance;
             src2 += advance;
@@ -235,17 +220,12 @@ INGOT_GLOBAL(ingot_mmvq_ring_q3_K_n1_sm90, 512, 1, ingot_mmv_args) {
     for (int i = (int)threadIdx.x; i < rows * 1; i += (int)blockDim.x) {
         const int r = i / 1, c = i % 1, slot = r >> log_slot, in_slot = r & (per_slot - 1);
         const float *p = part + (((slot << (log_slot + pair)) + in_slot) * 1 + c) * across;
-        float y = p[0];
-        INGOT_ROLLED
-        for (int t = 1; t < across; t++) y += p[t];
+        const float y = stream_sum(p, across);
         if (c >= a.n) continue;
         if (!pair) {
             stream_put(a, mat, row0 + r, c, y);
             continue;
         }
-        p += (1 << log_slot) * across;
-        float up = p[0];
-        for (int t = 1; t < across; t++) up += p[t];
-        stream_put_pair(a, mat, row0 + r, c, y, up);
+        stream_put_pair(a, mat, row0 + r, c, y, stream_sum(p + (1 << log_slot) * across, across));
     }
 }

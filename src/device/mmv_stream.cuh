@@ -19,6 +19,17 @@ struct stream_matrix {
     const float   *add[2];
 };
 
+/* The part of the result that this block makes: a run of rows of one matrix. */
+struct stream_rows {
+    uint32_t index; /* of the matrix */
+    int      first, count;
+};
+INGOT_DEV struct stream_rows stream_rows_of(const struct ingot_mmv_args &a) {
+    const uint32_t index = a.shape.flags & INGOT_MMV_MANY ? blockIdx.x / (uint32_t)a.shape.blocks : 0;
+    const int block = (int)(blockIdx.x - index * (uint32_t)a.shape.blocks);
+    return {index, block * a.shape.share + min(block, a.shape.rest), a.shape.share + (block < a.shape.rest)};
+}
+
 /* The matrix of number `index`. With ids it waits for the launch before this one. Divisions, multiplications and rarely
  * used arguments take long when a launch is new: a product of one matrix has none of them. */
 INGOT_DEV struct stream_matrix stream_matrix_at(const struct ingot_mmv_args &a, uint32_t index) {
@@ -58,12 +69,42 @@ INGOT_DEV void stream_put(const struct ingot_mmv_args &a, const struct stream_ma
     if (a.shape.flags & INGOT_MMV_ADD) y = stream_added(a, mat, 1, i, j, stream_added(a, mat, 0, i, j, y));
     stream_store(a, mat, i, j, y);
 }
+/* The rows of a column that no expert makes. By the whole block. */
+INGOT_DEV void stream_put_none(const struct ingot_mmv_args &a, const struct stream_matrix &mat, int row0, int rows) {
+    for (int r = (int)threadIdx.x; r < rows; r += (int)blockDim.x) stream_put(a, mat, row0 + r, 0, NAN);
+}
 /* dst(i, j) = GLU of the gate y and of up, each with what is added to it. */
 INGOT_DEV void stream_put_pair(const struct ingot_mmv_args &a, const struct stream_matrix &mat, int64_t i, int64_t j, float y,
-                            float up) {
+                               float up) {
     y = stream_added(a, mat, 0, i, j, y);
     up = stream_added(a, mat, 1, i, j, up);
     stream_store(a, mat, i, j, glu(a.glu, y, up, a.glu_alpha, a.glu_limit));
+}
+
+INGOT_DEV void stream_ask_rows(uint8_t *slot, uint64_t *full, const uint8_t *src, int64_t nb1, int count, uint32_t bytes,
+                               uint32_t stride) {
+    if (bytes == nb1) { /* rows follow one another without a gap */
+        bulk_g2s(slot, src, (uint32_t)count * bytes, full);
+        return;
+    }
+    INGOT_ROLLED
+    for (; count > 0; count--, src += nb1, slot += stride) bulk_g2s(slot, src, bytes, full);
+}
+/* Asks for `count` rows of a warp's slice, `nb1` apart from src on, `stride` apart in the slot; of two matrices for as many
+ * from src2 on, `half` bytes further in the slot. One lane does it. */
+INGOT_DEV void stream_ask(uint8_t *slot, uint64_t *full, const uint8_t *src, const uint8_t *src2, int64_t nb1, int count,
+                          uint32_t bytes, uint32_t stride, uint32_t half, int pair) {
+    mbar_arrive_expect(full, (uint32_t)count * bytes << pair);
+    stream_ask_rows(slot, full, src, nb1, count, bytes, stride);
+    if (pair) stream_ask_rows(slot + half, full, src2, nb1, count, bytes, stride);
+}
+
+/* A row's sum of the slices of its `across` warps, in their order. */
+INGOT_DEV float stream_sum(const float *part, int across) {
+    float y = part[0];
+    INGOT_ROLLED
+    for (int t = 1; t < across; t++) y += part[t];
+    return y;
 }
 
 #endif

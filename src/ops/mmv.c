@@ -34,9 +34,6 @@ enum {
     BLOCK_RESERVE = 1024    /* bytes of shared memory that CUDA takes for each block */
 };
 
-static int64_t up(int64_t value, int64_t step) {
-    return (value + step - 1) / step * step;
-}
 static int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
@@ -45,6 +42,9 @@ static int64_t most(int64_t a, int64_t b) {
 }
 static int64_t parts(int64_t value, int64_t step) {
     return (value + step - 1) / step;
+}
+static int64_t up(int64_t value, int64_t step) {
+    return parts(value, step) * step;
 }
 
 /* True if every row of the weights starts on 16 bytes. */
@@ -60,6 +60,11 @@ static int64_t row_bytes(const struct ingot_kernel *kernel, int64_t k) {
 /* Matrices of the result. */
 static int64_t matrices(const struct ingot_mmv_args *a) {
     return a->ne2 * a->ne3;
+}
+
+static void set_across(struct ingot_mmv_args *a, int64_t across) {
+    a->shape.across = (int32_t)across;
+    a->shape.inverse = (int32_t)(65536 / across + 1);
 }
 
 /* Sets grid and the way the next launch is let in; `smem` bytes a block. */
@@ -98,8 +103,7 @@ static bool plan_ring(const ingot_context *ctx, const struct ingot_kernel *kerne
     if (fixed + slot * depth > most_bytes) depth = most_bytes > fixed ? (most_bytes - fixed) / slot : 0;
     if (depth < 1) return false;
     a->shape.blocks = (int32_t)blocks;
-    a->shape.across = (int32_t)across;
-    a->shape.inverse = (int32_t)(65536 / across + 1);
+    set_across(a, across);
     a->shape.units = (int32_t)units;
     a->shape.depth = (int32_t)depth;
     a->shape.log_width = width == 32 ? 5 : width == 16 ? 4 : 3;
@@ -115,7 +119,8 @@ static bool plan_ring(const ingot_context *ctx, const struct ingot_kernel *kerne
 static bool plan_mma(const ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_mmv_args *a,
                      struct ingot_grid *grid) {
     int64_t slabs = a->k / SLAB, slab = row_bytes(kernel, SLAB), depth = kernel->unit;
-    int64_t odd = slab & -slab, pieces = parts(slab + (odd < 16 ? 16 - odd : 0), 16), stage = TILE * (pieces | 1) * 16, warps = 0, smem = 0;
+    int64_t odd = slab & -slab, pieces = parts(slab + (odd < 16 ? 16 - odd : 0), 16);
+    int64_t stage = TILE * (pieces | 1) * 16, warps = 0, smem = 0;
 
     if (a->n > kernel->tile || a->k == 0 || a->k % SLAB != 0 || !rows_on_16(a)) return false;
     if (row_bytes(kernel, a->k) % 16 != 0) return false;
@@ -132,7 +137,6 @@ static bool plan_mma(const ingot_context *ctx, const struct ingot_kernel *kernel
     a->shape.blocks = (int32_t)least(most(1, resident * ctx->info.sm_count / matrices(a)), parts(a->m, tile / 2));
     a->shape.units = (int32_t)slabs;
     a->shape.across = (int32_t)warps;
-    a->shape.depth = (int32_t)depth;
     finish(ctx, a, grid, warps * 32, smem);
     return true;
 }
@@ -179,8 +183,7 @@ static bool plan_ring_f(const ingot_context *ctx, const struct ingot_kernel *ker
         if (depth < 1 || (depth == 1 && resident > 1)) continue;
         depth = least(depth, parts(slots, groups));
         a->shape.blocks = (int32_t)blocks;
-        a->shape.across = (int32_t)across;
-        a->shape.inverse = (int32_t)(65536 / across + 1);
+        set_across(a, across);
         a->shape.depth = (int32_t)depth;
         a->shape.step = (int32_t)(groups * per_slot);
         a->shape.last = (int32_t)(bytes - (across - 1) * slice);
@@ -212,8 +215,7 @@ static bool plan_wide(const ingot_context *ctx, const struct ingot_kernel *kerne
 
     if (x_stages < 1) return false;
     a->shape.blocks = (int32_t)blocks;
-    a->shape.across = (int32_t)across;
-    a->shape.inverse = (int32_t)(65536 / across + 1);
+    set_across(a, across);
     a->shape.units = (int32_t)chunks;
     a->shape.depth = (int32_t)depth;
     a->shape.step = (int32_t)groups;
@@ -248,10 +250,12 @@ const struct ingot_kernel *ingot_mmv_plan(const ingot_context *ctx, enum ingot_f
                                           struct ingot_mmv_args *a, struct ingot_grid *grid) {
     const struct ingot_kernel *kernel;
 
-    for (size_t i = 0; i < sizeof streaming / sizeof streaming[0]; i++) {
+    bool streams = matrices(a) > 0 && a->m > 0 && matrices(a) * a->m <= INT32_MAX;
+
+    for (size_t i = 0; streams && i < sizeof streaming / sizeof streaming[0]; i++) {
         if (family != streaming[i].sister || a->n < streaming[i].from) continue;
         kernel = ingot_find(ctx->table, streaming[i].family, type, a->n);
-        if (kernel != NULL && matrices(a) > 0 && a->m > 0 && matrices(a) * a->m <= INT32_MAX && streaming[i].plan(ctx, kernel, a, grid)) return kernel;
+        if (kernel != NULL && streaming[i].plan(ctx, kernel, a, grid)) return kernel;
     }
     kernel = ingot_mmv_kernel(ctx, family, type, a->n);
     if (kernel == NULL) return NULL;
