@@ -14,6 +14,10 @@ struct golden {
 /* Read once and kept.  Fails the test where the file is missing or is something else. */
 const struct golden *golden_of(ingot_type type);
 
+/* INGOT_GOLDEN_DIR/<type>.exhaustive: every code of the format.  The caller frees it. */
+struct golden golden_exhaustive(ingot_type type);
+void          golden_free(struct golden *g);
+
 /* The values of the block with these bytes; fails the test if the file has none. */
 void golden_decode(ingot_type type, const unsigned char *block, double *out);
 
