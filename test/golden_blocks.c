@@ -86,3 +86,15 @@ void golden_random(ingot_type type, unsigned char *block, bool wild) {
     }
     check_fail("%s.golden has no block of moderate values", ingot_type_name(type));
 }
+
+bool golden_ones(ingot_type type, unsigned char *block) {
+    const struct golden *g = golden_of(type);
+    for (int64_t b = g->blocks - 1; b >= 0; b--) {
+        int64_t i = 0;
+        while (i < g->per_block && g->values[b * g->per_block + i] == 1.0f) i++;
+        if (i < g->per_block) continue;
+        memcpy(block, g->raw + (size_t)b * ingot_type_size(type), ingot_type_size(type));
+        return true;
+    }
+    return false;
+}

@@ -24,4 +24,7 @@ void golden_decode(ingot_type type, const unsigned char *block, double *out);
 /* One of its blocks: `wild` any, else one whose largest value is of magnitude 2^-10 .. 2^10. */
 void golden_random(ingot_type type, unsigned char *block, bool wild);
 
+/* The last of its blocks whose values are all 1; false if there is none. */
+bool golden_ones(ingot_type type, unsigned char *block);
+
 #endif

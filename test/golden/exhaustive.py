@@ -71,7 +71,7 @@ FIELDS = {
     "iq1_m":   {"entry": field(32, lambda i: (i, 0, 8), lambda i: (32 + i // 2, i % 2 * 4, 3)),
                 "sign": field(32, lambda i: (32 + i // 2, i % 2 * 4 + 3, 1)),
                 "scale": field(16, lambda g: (48 + g // 4 * 2, g % 4 * 3, 3)),
-                "d": field(4, lambda j: (48 + 2 * j, 12, 4))},
+                "d": field(4, lambda j: (48 + 2 * j, 12, 4))},  # nibbles of the half
     "iq2_xxs": {"entry": field(32, lambda i: (2 + i // 4 * 8 + i % 4, 0, 8)),
                 "sign": field(32, lambda i: (6 + i // 4 * 8, i % 4 * 7, 7)), "scale": field(8, lambda g: (6 + 8 * g, 28, 4))},
     "iq2_xs":  {"entry": field(32, lambda i: (2 + 2 * i, 0, 9)), "sign": field(32, lambda i: (2 + 2 * i, 9, 7)),
@@ -84,6 +84,10 @@ FIELDS = {
                 "odd": field(32, lambda i: (3 + 2 * i, 0, 8), lambda i: (66, 2 * i + 1, 1)),
                 "sign": field(32, lambda i: (74 + i, 0, 8)), "scale": field(8, lambda g: (106, 4 * g, 4))},
 }
+
+# The halves of the code books.
+HALF = {name: field(1, lambda i: (0, 0, 16)) for name in FIELDS if name.startswith(("iq1_s", "iq2", "iq3"))}
+HALF["iq1_m"] = FIELDS["iq1_m"]["d"].reshape(1, 16)
 
 # Pairs of fields of which every combination of values must occur, somewhere in a block.  "a joint b": so many that they
 # are dealt together, each value of `a` at each position as often as at any other.
@@ -246,7 +250,7 @@ def weights(name, raw, codes, halves, elements):
     if name == "q8_K":
         parts = [raw[:, :4].copy().view("<f4")]
     if name == "iq1_m":
-        parts = [sum(codes["d"][:, j:j + 1] << 4 * j for j in range(4)).astype("<u2").view("<f2").astype(np.float32)]
+        parts = [taken(raw, HALF[name]).astype("<u2").view("<f2").astype(np.float32)]
     f.d, f.m = (parts + [None, None])[:2]
     with np.errstate(all="ignore"):
         return WEIGHTS[name](f).astype(np.float32)

@@ -6,11 +6,12 @@
                                                                      prints the seed and what the latter hold
     make_golden.py --self-test                                       checks this script
 
-<type>.golden: the blocks are made of random bytes, so that every bit pattern of the quants and of packed scales occurs, and an eighth
-of them of one byte, so that sums become as large as they can; their f16 scales and minima go through every class of
-finite half in turn: positive and negative normal numbers, both zeros, subnormal ones, the largest and the smallest; in
-the second half of the blocks they are moderate, as a model's are.  What they decode to comes from gguf.quants alone;
-of formats that it does not decode (q8_1, q8_K), from their definition here.
+<type>.golden: the blocks are made of random bytes, so that every bit pattern of the quants and of packed scales occurs,
+and an eighth of them of one byte, so that sums become as large as they can; their f16 scales and minima go through every
+class of finite half in turn: positive and negative normal numbers, both zeros, subnormal ones, the largest and the
+smallest; in the second half of the blocks they are moderate, as a model's are.  The last block of a format with a code
+book is one of ones.  What they decode to comes from gguf.quants alone; of formats that it does not decode (q8_1, q8_K),
+from their definition here.
 
 <type>.exhaustive: blocks in which every code of the format occurs (exhaustive.py), with scales as above.  f16 and bf16: all
 65536 bit patterns, the infinities and NaNs too; any NaN is as good as another.  Scales of 8 bits may be so large that a
@@ -58,6 +59,7 @@ def offsets(name, kind):
 
 # Byte offsets of the halves and of the singles of each type.  Everything else in a block may hold any bits.
 HALVES = {name: offsets(name, "f16") for name in quants.BLOCKS + quants.FLOATS}
+IQ1 = ("iq1_s", "iq1_m")
 SINGLES = {name: offsets(name, "f32") for name in quants.BLOCKS}
 
 
@@ -136,9 +138,24 @@ def fitting(rng, name, count, mild):
     raise RuntimeError(f"{name}: random bytes do not give fitting blocks")
 
 
+def ones(name):
+    """A block of a format with a code book whose weights are all 1: the entry of zeros shifted by 1/8, or the first entry."""
+    raw = np.zeros((1, size_of(name)[1]), np.uint8)
+    exhaustive.place(raw, exhaustive.HALF[name], np.array([[np.float16(8 if name in IQ1 else 1).view(np.uint16)]]))
+    if name in IQ1:
+        entry = np.flatnonzero((exhaustive.grid("IQ1_S") == 0).all(axis=1))
+        exhaustive.place(raw, exhaustive.FIELDS[name]["entry"], np.full((1, 32), entry))
+    values = dequantized(raw, name)
+    assert (values == 1).all(), name
+    return raw, values
+
+
 def blocks_of(rng, name, count):
-    """(raw bytes [count, bytes], values f32 [count, elements]); the second half has moderate scales."""
-    parts = [fitting(rng, name, count - count // 2, False), fitting(rng, name, count // 2, True)]
+    """(raw bytes [count, bytes], values f32 [count, elements]); the second half has moderate scales, and ends with a block
+    of ones if the format has a code book."""
+    book = name in exhaustive.HALF
+    parts = [fitting(rng, name, count - count // 2, False), fitting(rng, name, count // 2 - book, True)]
+    parts += [ones(name)] if book else []
     raw, values = (np.concatenate(both) for both in zip(*parts))
     assert np.isfinite(values).all(), name
     return raw, values
