@@ -137,8 +137,8 @@ static bool decode(ingot_type type, const unsigned char *b, double *out) {
         for (int i = 0; i < 256; i++) {
             int group = i / 32, byte = b[48 + group / 2 * 32 + i % 32], fifth = b[16 + i % 32] >> group & 1;
             scale_min_K(b + 4, group, &scale, &minimum);
-            out[i] = read_f16(b) * scale * ((group % 2 ? byte >> 4 : byte & 15) | fifth << 4) -
-                     read_f16(b + 2) * minimum;
+            out[i] =
+                read_f16(b) * scale * ((group % 2 ? byte >> 4 : byte & 15) | fifth << 4) - read_f16(b + 2) * minimum;
         }
         break;
     case INGOT_TYPE_Q8_K: /* f32 d; 256 int8; 16 int16 sums */

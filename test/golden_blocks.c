@@ -75,16 +75,19 @@ static bool is_mild(const struct golden *g, int64_t b) {
     return largest >= 0x1p-10f && largest <= 0x1p10f;
 }
 
-void golden_random(ingot_type type, unsigned char *block, bool wild) {
+int64_t golden_choose(ingot_type type, bool wild) {
     const struct golden *g = golden_of(type);
     const int64_t start = check_range(0, g->blocks - 1);
     for (int64_t i = 0; i < g->blocks; i++) {
         const int64_t b = (start + i) % g->blocks;
-        if (!wild && !is_mild(g, b)) continue;
-        memcpy(block, g->raw + (size_t)b * ingot_type_size(type), ingot_type_size(type));
-        return;
+        if (wild || is_mild(g, b)) return b;
     }
     check_fail("%s.golden has no block of moderate values", ingot_type_name(type));
+}
+
+void golden_random(ingot_type type, unsigned char *block, bool wild) {
+    const int64_t b = golden_choose(type, wild);
+    memcpy(block, golden_of(type)->raw + (size_t)b * ingot_type_size(type), ingot_type_size(type));
 }
 
 bool golden_ones(ingot_type type, unsigned char *block) {
