@@ -317,8 +317,9 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
  *            nothing.  Ids of one matrix must be distinct, or which row wins is not defined.  Rows of a block format go
  *            to floats only.
  * CPY        Element i of src in ne order goes to element i of dst; the shapes may differ (reshape).  A type is copied
- *            to itself bit by bit.  Floats round to nearest even; to a block format they round as ggml's reference
- *            does (for iq4_nl without an importance matrix), and a block with a NaN decodes to NaN.
+ *            to itself bit by bit.  Floats round to nearest even, infinities stay, and a NaN stays one, of whatever
+ *            bits; to a block format floats round as ggml's reference does (for iq4_nl without an importance matrix),
+ *            and a block with a NaN decodes to NaN.
  * ADD, MUL   src[1]'s dimensions divide src[0]'s: it is repeated.  Type pairs: equal, or src[1] f32.  dst has src[0]'s
  *            type.
  * RMS_NORM   y = x / sqrt(mean(x^2) + eps) over dimension 0.
