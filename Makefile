@@ -157,7 +157,8 @@ $(MODEL):
 $(TESTS:%=$(B)/test/%): $(B)/test/%: $(B)/obj/test/%.o $(TESTHELP) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
-	$(Q)$(LINK) $< $(TESTHELP) $(LIB) $(LIBS) -lcmocka -o $@
+	$(Q)$(LINK) $(filter %.o,$^) $(LIB) $(LIBS) -lcmocka -o $@
+$(B)/test/test_pdl: LIBS += -Wl,--wrap=cudaLaunchKernelExC
 $(LLAMATESTS:%=$(B)/test/llama/%): $(B)/test/llama/%: $(B)/obj/test/llama/%.o $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
