@@ -237,7 +237,7 @@ help:
 	@sed -n 's/^## \([a-z-]*\): \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-13s %s\n", $$1, $$2}'
 	@echo; echo "Selection (each has its own build folder), with the values in force:"
 	@printf '  %-10s %s\n' 'ARCHS' '$(ARCHS)   chips to compile for; "native" asks the driver' 'PTX' '$(PTX)   PTX levels, compiled by the driver on chips not listed' \
-	  'QUANTS' '$(QUANTS)   block formats, e.g. "q4_K q6_K"' 'OPS' '$(OPS)   kernel families, e.g. "quantize mmvq rms_norm"' 'SIMT' '$(SIMT)   1: for the CPU, without CUDA' \
+	  'QUANTS' '$(QUANTS)   block formats, e.g. "q4_K q6_K"' 'OPS' '$(OPS)   kernel families, e.g. "quantize mmvq rms_norm"; for bench: its cases' 'SIMT' '$(SIMT)   1: for the CPU, without CUDA' \
 	  'CUBLASLT' '$(CUBLASLT)   0: without cuBLASLt' 'DEBUG' '$(DEBUG)   1: debug build' 'SAN' '$(SAN)   address,undefined or thread (SIMT)' 'V' '$(V)   1: print commands'
 
 ## clean: removes every build folder (the model and the Python environment stay)
