@@ -319,8 +319,9 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
  *            nothing.  Ids of one matrix must be distinct, or which row wins is not defined.  Rows of a block format go
  *            to floats only.
  * CPY        Element i of src in ne order goes to element i of dst; the shapes may differ (reshape).  A type is copied
- *            to itself bit by bit.  Floats round to nearest even; to a block format they round as ggml's reference
- *            does (for iq4_nl without an importance matrix), and a block with a NaN decodes to NaN.
+ *            to itself bit by bit.  Floats round to nearest even, infinities stay, and a NaN stays one, of whatever
+ *            bits; to a block format floats round as ggml's reference does (for iq4_nl without an importance matrix),
+ *            and a block with a NaN decodes to NaN.
  * ADD, MUL   src[1]'s dimensions divide src[0]'s: it is repeated.  Type pairs: equal, or src[1] f32.  dst has src[0]'s
  *            type.
  * RMS_NORM   y = x / sqrt(mean(x^2) + eps) over dimension 0.
@@ -336,7 +337,8 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
  * MUL_MAT    dst(i,j) = sum over k of A(k,i) * B(k,j); B % b = 0 and C % c = 0: A is repeated over dims 2 and 3.  With
  *            prec DEFAULT and a block format A, B is rounded to 8-bit blocks of 32, or for more than 8 columns
  *            to f16; with an f16 or bf16 A and more than 8 columns it may be rounded to A's type.  With F32
- *            nothing is rounded.  Sums are f32.
+ *            nothing is rounded, nor up to 8 columns with an A in q8_1 or q8_K, which are no formats of weights.
+ *            Sums are f32.
  * MUL_MAT_ID dst(:,e,i) = A(:,:,ids(e,i))^T B(:,e % s,i): token i by the u experts that its ids choose, out of E; u % s
  *            = 0.  Ids are device data.  An id outside 0..E-1 reads nothing and gives NaN.  Rounds as MUL_MAT does with
  *            one column; with prec F32 all E matrices of a block format are decoded first.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /* blocks.c - blocks of the quantised formats: their decoders, random ones, ones full of ones (check.h).
  *
- * A format with a decoder here has three cases: in decode, scale_places and ones (the last is free to lack).  A format
- * with none is drawn from, and looked up in, its golden vectors (golden_blocks.h). */
+ * A format with a decoder here has three cases: in decode, scale_places and ones.  A format with none is drawn from, and
+ * looked up in, its golden vectors (golden_blocks.h). */
 #define _POSIX_C_SOURCE 200809L
 #include <math.h>
 
@@ -137,8 +137,8 @@ static bool decode(ingot_type type, const unsigned char *b, double *out) {
         for (int i = 0; i < 256; i++) {
             int group = i / 32, byte = b[48 + group / 2 * 32 + i % 32], fifth = b[16 + i % 32] >> group & 1;
             scale_min_K(b + 4, group, &scale, &minimum);
-            out[i] = read_f16(b) * scale * ((group % 2 ? byte >> 4 : byte & 15) | fifth << 4) -
-                     read_f16(b + 2) * minimum;
+            out[i] =
+                read_f16(b) * scale * ((group % 2 ? byte >> 4 : byte & 15) | fifth << 4) - read_f16(b + 2) * minimum;
         }
         break;
     case INGOT_TYPE_Q8_K: /* f32 d; 256 int8; 16 int16 sums */
@@ -267,7 +267,6 @@ void check_random_block(ingot_type type, unsigned char *block, bool wild) {
         for (int i = 0; i < 4; i++) block[i] = (unsigned char)check_range(0, 16);
 }
 
-/* False: there is no block of ones of the format here. */
 static bool ones(ingot_type type, unsigned char *b) {
     memset(b, 0, ingot_type_size(type));
     switch (type) {
@@ -366,16 +365,9 @@ static bool ones(ingot_type type, unsigned char *b) {
         write_f16(b + 64, 1.0f);
         break;
     default:
-        return false;
+        return golden_ones(type, b);
     }
     return true;
-}
-
-bool check_has_ones(ingot_type type) {
-    unsigned char block[512];
-    if (!check_is_block(type) || ones(type, block)) return true;
-    print_message("%s: no block of ones, left out\n", ingot_type_name(type));
-    return false;
 }
 
 void check_ones_block(ingot_type type, unsigned char *block) {

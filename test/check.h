@@ -73,8 +73,7 @@ bool check_has_decoder(ingot_type type);
 void check_decode_block(ingot_type type, const unsigned char *block, double *out);
 /* A block of random bits with finite scales: `wild` draws them from all finite f16, else of magnitude 2^-7 .. 2^-4. */
 void check_random_block(ingot_type type, unsigned char *block, bool wild);
-/* A block whose elements are all 1; whether blocks.c has one (always for plain types; says so if not). */
-bool check_has_ones(ingot_type type);
+/* A block whose elements are all 1. */
 void check_ones_block(ingot_type type, unsigned char *block);
 
 /* Rounding a row of activations to 8 bits as src/kernels/args.h defines: k a multiple of 32. */

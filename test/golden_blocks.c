@@ -11,17 +11,13 @@ static void *keep(size_t bytes) {
     return p;
 }
 
-const struct golden *golden_of(ingot_type type) {
-    static struct golden read[CHECK_TYPES]; /* until the program ends */
-    if ((int)type < 0 || (int)type >= CHECK_TYPES) check_fail("no golden vectors of type %d", (int)type);
-    struct golden *g = &read[type];
-    if (g->raw) return g;
+static void read_golden(struct golden *g, ingot_type type, const char *kind) {
     const char *folder = getenv("INGOT_GOLDEN_DIR");
     char path[1024];
     if (!folder || !*folder)
-        check_fail("%s.golden is needed and INGOT_GOLDEN_DIR is not set: run  make_golden.py DIR  and set it to DIR",
-                   ingot_type_name(type));
-    snprintf(path, sizeof path, "%s/%s.golden", folder, ingot_type_name(type));
+        check_fail("%s.%s is needed and INGOT_GOLDEN_DIR is not set: run  make_golden.py DIR  and set it to DIR",
+                   ingot_type_name(type), kind);
+    snprintf(path, sizeof path, "%s/%s.%s", folder, ingot_type_name(type), kind);
     FILE *f = fopen(path, "rb");
     if (!f) check_fail("%s cannot be opened: make_golden.py writes it", path);
     unsigned char head[16];
@@ -40,7 +36,26 @@ const struct golden *golden_of(ingot_type type) {
         check_fail("%s has the wrong length", path);
     fclose(f);
     g->raw = raw;
+}
+
+const struct golden *golden_of(ingot_type type) {
+    static struct golden read[CHECK_TYPES]; /* until the program ends */
+    if ((int)type < 0 || (int)type >= CHECK_TYPES) check_fail("no golden vectors of type %d", (int)type);
+    struct golden *g = &read[type];
+    if (!g->raw) read_golden(g, type, "golden");
     return g;
+}
+
+struct golden golden_exhaustive(ingot_type type) {
+    struct golden g = {0};
+    read_golden(&g, type, "exhaustive");
+    return g;
+}
+
+void golden_free(struct golden *g) {
+    free(g->raw);
+    free(g->values);
+    *g = (struct golden){0};
 }
 
 void golden_decode(ingot_type type, const unsigned char *block, double *out) {
@@ -60,14 +75,29 @@ static bool is_mild(const struct golden *g, int64_t b) {
     return largest >= 0x1p-10f && largest <= 0x1p10f;
 }
 
-void golden_random(ingot_type type, unsigned char *block, bool wild) {
+int64_t golden_choose(ingot_type type, bool wild) {
     const struct golden *g = golden_of(type);
     const int64_t start = check_range(0, g->blocks - 1);
     for (int64_t i = 0; i < g->blocks; i++) {
         const int64_t b = (start + i) % g->blocks;
-        if (!wild && !is_mild(g, b)) continue;
-        memcpy(block, g->raw + (size_t)b * ingot_type_size(type), ingot_type_size(type));
-        return;
+        if (wild || is_mild(g, b)) return b;
     }
     check_fail("%s.golden has no block of moderate values", ingot_type_name(type));
+}
+
+void golden_random(ingot_type type, unsigned char *block, bool wild) {
+    const int64_t b = golden_choose(type, wild);
+    memcpy(block, golden_of(type)->raw + (size_t)b * ingot_type_size(type), ingot_type_size(type));
+}
+
+bool golden_ones(ingot_type type, unsigned char *block) {
+    const struct golden *g = golden_of(type);
+    for (int64_t b = g->blocks - 1; b >= 0; b--) {
+        int64_t i = 0;
+        while (i < g->per_block && g->values[b * g->per_block + i] == 1.0f) i++;
+        if (i < g->per_block) continue;
+        memcpy(block, g->raw + (size_t)b * ingot_type_size(type), ingot_type_size(type));
+        return true;
+    }
+    return false;
 }

@@ -86,6 +86,7 @@ else
     fi
     step "golden vectors from the package gguf" "$py" test/golden/make_golden.py build/golden
     step "golden vectors of rounding" "$py" test/golden/make_rounded.py build/golden
+    [ "$mode" = cpu ] && step "golden vectors: every code is counted" "$py" test/golden/make_golden.py --self-test
     [ "$mode" = cpu ] && step "rounding as the package gguf has it" "$py" test/golden/make_rounded.py --self-test
     if step "build $sel" build $sel; then
         dir=$(folder $sel)

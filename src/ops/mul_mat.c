@@ -8,9 +8,10 @@
  * MUL_MAT_ID is the left column, whatever the number of tokens: dst's matrices are pairs of an expert and a token, of
  * one column each, and the kernel looks the expert's matrix up.
  *
- * With prec F32 a block format is decoded to f32 first, and the GEMM is one of f32.  Conversions that change nothing
- * are left out.  Which path is taken depends on types, shapes and strides alone, never on pointers: a plan made without
- * data must ask for the scratch that the run needs. */
+ * With prec F32 a block format is decoded to f32 first, and the GEMM is one of f32; a format without a mat-vec kernel
+ * (q8_1, q8_K) is decoded to f32 for few columns too.  Conversions that change nothing are left out.  Which path is taken
+ * depends on types, shapes and strides alone, never on pointers: a plan made without data must ask for the scratch that
+ * the run needs. */
 #include "mmv.h"
 
 enum path { PATH_NONE, PATH_MMVQ, PATH_MMVF, PATH_GEMM };

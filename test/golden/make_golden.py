@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Golden vectors: random blocks of each format, and what the PyPI package `gguf` decodes them to.
+"""Golden vectors: blocks of each format, and what the PyPI package `gguf` decodes them to.
 
-    make_golden.py DIR [--seed N] [--blocks N] [--types q4_0,q6_K]   writes DIR/<type>.golden, prints the seed
+    make_golden.py DIR [--seed N] [--blocks N] [--types q4_0,q6_K]   writes DIR/<type>.golden and DIR/<type>.exhaustive,
+                                                                     prints the seed and what the latter hold
     make_golden.py --self-test                                       checks this script
 
-The blocks are made of random bytes, so that every bit pattern of the quants and of packed scales occurs, and an eighth
-of them of one byte, so that sums become as large as they can; their f16 scales and minima go through every class of
-finite half in turn: positive and negative normal numbers, both zeros, subnormal ones, the largest and the smallest; in
-the second half of the blocks they are moderate, as a model's are.  What they decode to comes from gguf.quants alone;
-of formats that it does not decode (q8_1, q8_K), from their definition here.
+<type>.golden: the blocks are made of random bytes, so that every bit pattern of the quants and of packed scales occurs,
+and an eighth of them of one byte, so that sums become as large as they can; their f16 scales and minima go through every
+class of finite half in turn: positive and negative normal numbers, both zeros, subnormal ones, the largest and the
+smallest; in the second half of the blocks they are moderate, as a model's are.  The last block of a format with a code
+book is one of ones.  What they decode to comes from gguf.quants alone; of formats that it does not decode (q8_1, q8_K),
+from their definition here.
+
+<type>.exhaustive: blocks in which every code of the format occurs (exhaustive.py), with scales as above.  f16 and bf16: all
+65536 bit patterns, the infinities and NaNs too; any NaN is as good as another.  Scales of 8 bits may be so large that a
+weight is infinite.  There is none for f32, which has no codes.
 
 A file, little endian:
 
@@ -31,6 +37,8 @@ import warnings
 import gguf
 import numpy as np
 
+import exhaustive
+
 MAGIC = b"INGOTGV1"
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "gen"))
@@ -51,6 +59,7 @@ def offsets(name, kind):
 
 # Byte offsets of the halves and of the singles of each type.  Everything else in a block may hold any bits.
 HALVES = {name: offsets(name, "f16") for name in quants.BLOCKS + quants.FLOATS}
+IQ1 = ("iq1_s", "iq1_m")
 SINGLES = {name: offsets(name, "f32") for name in quants.BLOCKS}
 
 
@@ -129,37 +138,93 @@ def fitting(rng, name, count, mild):
     raise RuntimeError(f"{name}: random bytes do not give fitting blocks")
 
 
+def ones(name):
+    """A block of a format with a code book whose weights are all 1: the entry of zeros shifted by 1/8, or the first entry."""
+    raw = np.zeros((1, size_of(name)[1]), np.uint8)
+    exhaustive.place(raw, exhaustive.HALF[name], np.array([[np.float16(8 if name in IQ1 else 1).view(np.uint16)]]))
+    if name in IQ1:
+        entry = np.flatnonzero((exhaustive.grid("IQ1_S") == 0).all(axis=1))
+        exhaustive.place(raw, exhaustive.FIELDS[name]["entry"], np.full((1, 32), entry))
+    values = dequantized(raw, name)
+    assert (values == 1).all(), name
+    return raw, values
+
+
 def blocks_of(rng, name, count):
-    """(raw bytes [count, bytes], values f32 [count, elements]); the second half has moderate scales."""
-    parts = [fitting(rng, name, count - count // 2, False), fitting(rng, name, count // 2, True)]
+    """(raw bytes [count, bytes], values f32 [count, elements]); the second half has moderate scales, and ends with a block
+    of ones if the format has a code book."""
+    book = name in exhaustive.HALF
+    parts = [fitting(rng, name, count - count // 2, False), fitting(rng, name, count // 2 - book, True)]
+    parts += [ones(name)] if book else []
     raw, values = (np.concatenate(both) for both in zip(*parts))
     assert np.isfinite(values).all(), name
     return raw, values
 
 
-def write(folder, rng, name, count):
-    raw, values = blocks_of(rng, name, count)
-    path = pathlib.Path(folder) / f"{name}.golden"
+def exhaustive_blocks(rng, name):
+    """(raw, values, what was counted)"""
+    raw, _ = fitting(rng, name, exhaustive.count_of(name), False)
+    exhaustive.draw(rng, name, raw)
+    values = dequantized(raw, name)
+    return raw, values, exhaustive.prove(name, raw, values, HALVES[name])
+
+
+def write(path, name, raw, values):
     with open(path, "wb") as f:
-        f.write(MAGIC + struct.pack("<II", int(type_of(name)), count))
+        f.write(MAGIC + struct.pack("<II", int(type_of(name)), len(raw)))
         f.write(raw.tobytes())
         f.write(values.astype("<f4").tobytes())
-    return path
+
+
+def read(path, name):
+    elements, size = size_of(name)
+    data = path.read_bytes()
+    magic, number, count = struct.unpack_from("<8sII", data)
+    assert (magic, number) == (MAGIC, int(type_of(name))), name
+    assert len(data) == 16 + count * (size + elements * 4), name
+    raw = np.frombuffer(data, np.uint8, count * size, 16).reshape(count, size)
+    return raw, np.frombuffer(data, "<f4", count * elements, 16 + count * size).reshape(count, elements)
+
+
+def missing_codes_are_noticed(rng, name):
+    """One value that never comes, at one position; a field that lies elsewhere."""
+    raw, values, said = exhaustive_blocks(rng, name)
+    assert said
+    for key, bits in exhaustive.FIELDS.get(name, {}).items():
+        codes, other = exhaustive.taken(raw, bits), raw.copy()
+        position, value = rng.integers(len(bits)), rng.integers(1 << bits.shape[1])
+        codes[codes[:, position] == value, position] ^= 1
+        exhaustive.place(other, bits, codes)
+        assert fails(name, other), (name, key)
+        kept = bits.copy()
+        bits[[0, -1]] = bits[[-1, 0]] if len(bits) > 1 else bits[:, ::-1]
+        assert fails(name, raw), (name, key)
+        bits[:] = kept
+    if name not in exhaustive.FIELDS:
+        raw[7] = raw[8]
+        assert fails(name, raw), name
+
+
+def fails(name, raw):
+    try:
+        exhaustive.prove(name, raw, dequantized(raw, name), HALVES[name])
+    except AssertionError:
+        return True
+    return False
 
 
 def self_test():
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
         for name in HALVES:
-            elements, size = size_of(name)
-            data = write(folder, rng, name, 100).read_bytes()
-            magic, number, count = struct.unpack_from("<8sII", data)
-            assert (magic, number, count) == (MAGIC, int(type_of(name)), 100), name
-            assert len(data) == 16 + 100 * size + 100 * elements * 4, name
-            raw = np.frombuffer(data, np.uint8, 100 * size, 16).reshape(100, size)
-            values = np.frombuffer(data, "<f4", 100 * elements, 16 + 100 * size).reshape(100, elements)
-            assert (dequantized(raw, name).view(np.uint32) == values.view(np.uint32)).all(), name
+            path = pathlib.Path(folder) / name
+            write(path, name, *blocks_of(rng, name, 100))
+            raw, values = read(path, name)
+            assert len(raw) == 100 and (dequantized(raw, name).view(np.uint32) == values.view(np.uint32)).all(), name
             assert name in DECODERS or size_of(name) == gguf.GGML_QUANT_SIZES[type_of(name)], name
+    for name in exhaustive.NAMES:
+        missing_codes_are_noticed(rng, name)
+    assert set(exhaustive.NAMES) == set(HALVES) - {"f32"}
     h = halves(rng, 5000).view(np.float16).astype(np.float32)
     tiny = np.abs(h) < 2.0 ** -14
     assert np.isfinite(h).all() and (h < 0).any() and (h == 0).any() and (tiny & (h != 0)).any() and (np.abs(h) > 60000).any()
@@ -187,10 +252,16 @@ def main():
         parser.error(f"unknown type {unknown[0]}; known: {' '.join(HALVES)}")
     seed = options.seed if options.seed is not None else secrets.randbits(32)
     rng = np.random.default_rng(seed)
-    os.makedirs(options.folder, exist_ok=True)
-    for name in options.types.split(","):
-        write(options.folder, rng, name, options.blocks)
-    print(f"golden vectors: {options.blocks} blocks of each of {len(options.types.split(','))} formats, seed {seed}")
+    folder = pathlib.Path(options.folder)
+    os.makedirs(folder, exist_ok=True)
+    names = options.types.split(",")
+    for name in names:
+        write(folder / f"{name}.golden", name, *blocks_of(rng, name, options.blocks))
+        if name in exhaustive.NAMES:
+            *blocks, said = exhaustive_blocks(rng, name)
+            write(folder / f"{name}.exhaustive", name, *blocks)
+            print(f"{name + ':':<9}{len(blocks[0]):>6} blocks: {said}")
+    print(f"golden vectors: {options.blocks} random blocks of each of {len(names)} formats, seed {seed}")
 
 
 if __name__ == "__main__":
