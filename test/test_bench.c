@@ -5,6 +5,7 @@
 #include "bench/graphs.h"
 #include "bench/report.h"
 #include "check.h"
+#include "src/graph/graph.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -263,12 +264,29 @@ static void experts_are_distinct_and_counted(void **state) {
 
 /* ---- graphs */
 
+/* Each product has a slot of its own, in turn, and its own ids; else the figures are those of weights in the L2. */
+static void check_places(const struct bench_case *c, const struct bench_memory *memory, const struct ingot_graph *g) {
+    int products = 0;
+    for (int i = 0; i < g->command_count; i++) {
+        struct ingot_mmv_args args;
+        if (strncmp(ingot_family_name((enum ingot_family)g->commands[i].kernel->family), "mmv", 3) != 0) continue;
+        memcpy(&args, g->commands[i].u.args, sizeof args);
+        const char *ids = memory->ids + (size_t)products * (size_t)(BENCH_USED * c->n) * sizeof(int32_t);
+        if ((const char *)args.w != memory->pool + (size_t)(products % c->matrices) * c->slot ||
+            (const char *)args.ids != (c->experts ? ids : NULL))
+            check_fail("%s: product %d reads other weights or ids", c->name, products);
+        products++;
+    }
+    if (products != c->launches) check_fail("%s: %d products", c->name, products);
+}
+
 /* Builds and runs a case of few launches; the launches of a replay. */
-static int launches_of(const struct bench_case *c, struct bench_memory *memory, bool alone) {
+static int launches_of(const struct bench_case *c, const struct bench_memory *memory, bool alone) {
     ingot_context *ctx = check_context();
     ingot_graph *g = NULL;
     ingot_plan_info info;
     CHECK_OK(bench_graph(ctx, c, memory, alone, &g, &info));
+    if (c->op == BENCH_MMVQ) check_places(c, memory, g);
     for (int run = 0; run < 3; run++) CHECK_OK(ingot_graph_run(g));
     CHECK_OK(ingot_synchronize(ctx));
     ingot_graph_destroy(g);
