@@ -27,7 +27,9 @@ struct stream_rows {
 INGOT_DEV struct stream_rows stream_rows_of(const struct ingot_mmv_args &a) {
     const uint32_t index = a.shape.flags & INGOT_MMV_MANY ? blockIdx.x / (uint32_t)a.shape.blocks : 0;
     const int block = (int)(blockIdx.x - index * (uint32_t)a.shape.blocks);
-    return {index, block * a.shape.share + min(block, a.shape.rest), a.shape.share + (block < a.shape.rest)};
+    const int first = (block * a.shape.share + min(block, a.shape.rest)) * a.shape.grain;
+    const int count = (a.shape.share + (block < a.shape.rest)) * a.shape.grain;
+    return {index, first, min(count, (int)a.m - first)};
 }
 
 /* The matrix of number `index`. With ids it waits for the launch before this one. Divisions, multiplications and rarely

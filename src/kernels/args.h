@@ -79,7 +79,8 @@ struct ingot_mmv_args {
     struct ingot_mmv_shape {      /* of launches that src/ops/mmv.c plans block by block */
         int32_t flags;            /* INGOT_MMV_ */
         int32_t blocks;           /* per matrix of dst */
-        int32_t share, rest;      /* m / blocks, m % blocks: a block has share rows, the first `rest` blocks one more */
+        int32_t grain;            /* rows: what a block has is a multiple, but for the last rows of a matrix */
+        int32_t share, rest;      /* a block has share grains, the first `rest` blocks one more */
         int32_t across;           /* warps along k */
         int32_t inverse;          /* warp * inverse >> 16 is warp / across */
         int32_t units;            /* columns of a row, in units of 64, slabs of 256 or (MMVF_WIDE) chunks */

@@ -16,7 +16,7 @@
 
 enum {
     RING_WARPS = 8,         /* of a block, if k does not ask for more */
-    RING_BYTES = 80 * 1024, /* of a block: how deep rings are made */
+    RING_BYTES = 64 * 1024, /* of a block: how deep rings are made */
     RING_DEPTH = 8,         /* slots at most */
     RING_LEAST = 8,         /* rows of a block at least */
     RING_BARS = 1024,       /* bytes of barriers */
@@ -69,17 +69,18 @@ static void set_across(struct ingot_mmv_args *a, int64_t across) {
     a->shape.inverse = (int32_t)(65536 / across + 1);
 }
 
-/* Sets grid and the way the next launch is let in; `smem` bytes a block. */
+/* Sets grid, the blocks' rows and the way the next launch is let in; `smem` bytes a block. */
 static void finish(const ingot_context *ctx, struct ingot_mmv_args *a, struct ingot_grid *grid, int64_t threads,
-                   int64_t smem) {
+                   int64_t smem, int64_t grain) {
     int64_t shared = (int64_t)ctx->info.shared_per_block, sms = ctx->info.sm_count;
     int64_t blocks = a->shape.blocks * matrices(a), resident = (shared + BLOCK_RESERVE) / (smem + BLOCK_RESERVE);
 
     grid->blocks = blocks;
     grid->threads = (uint32_t)threads;
     grid->smem = (uint32_t)smem;
-    a->shape.share = (int32_t)(a->m / a->shape.blocks);
-    a->shape.rest = (int32_t)(a->m % a->shape.blocks);
+    a->shape.grain = (int32_t)grain;
+    a->shape.share = (int32_t)(parts(a->m, grain) / a->shape.blocks);
+    a->shape.rest = (int32_t)(parts(a->m, grain) % a->shape.blocks);
     a->shape.flags = (a->w_is_constant ? INGOT_MMV_EARLY : 0) | (a->w2 != NULL ? INGOT_MMV_PAIR : 0) |
                      (a->add[0].data != NULL || a->add[1].data != NULL ? INGOT_MMV_ADD : 0) |
                      (matrices(a) > 1 || a->ids != NULL ? INGOT_MMV_MANY : 0) |
@@ -102,9 +103,7 @@ static bool plan_ring(const ingot_context *ctx, const struct ingot_kernel *kerne
     if (across > RING_ACROSS || across * groups * 32 > kernel->threads) return false;
     int64_t stride = across == 1 ? bytes : row_bytes(kernel, SLICE), per_slot = kernel->unit * (32 / width);
     int64_t blocks = least(most(1, 2 * ctx->info.sm_count / matrices(a)), parts(a->m << pair, most(2 * per_slot, RING_LEAST)));
-    /* Whole slots for each block, even where that leaves fewer blocks. */
-    blocks = parts(a->m, up(parts(a->m, blocks), per_slot >> pair));
-    int64_t warps = across * groups, slots = parts(parts(a->m, blocks) << pair, per_slot); /* of the block, all told */
+    int64_t warps = across * groups, slots = parts(parts(a->m, per_slot >> pair), blocks); /* of the block, all told */
     int64_t fixed = up(RING_BARS + kernel->smem + slots * per_slot * n * across * 4, 128);
     int64_t slot = warps * per_slot * stride;
     int64_t depth = least(least(parts(slots, groups), RING_DEPTH), most(RING_BYTES / slot, 2));
@@ -125,7 +124,7 @@ static bool plan_ring(const ingot_context *ctx, const struct ingot_kernel *kerne
     int64_t smem = fixed + slot * depth;
     if (slots > groups)
         smem = most(smem, no_room_for_more(ctx, least(parts(blocks, ctx->info.sm_count), (most_bytes + BLOCK_RESERVE) / (smem + BLOCK_RESERVE))));
-    finish(ctx, a, grid, warps * 32, smem);
+    finish(ctx, a, grid, warps * 32, smem, per_slot >> pair);
     return true;
 }
 
@@ -149,13 +148,15 @@ static bool plan_mma(const ingot_context *ctx, const struct ingot_kernel *kernel
         smem = bytes;
     }
     if (warps == 0) return false;
-    a->shape.blocks = (int32_t)least(most(1, blocks * ctx->info.sm_count / matrices(a)), parts(a->m, per_tile / 2));
+    /* Whole tiles for each block, or halves where there are fewer than multiprocessors. */
+    int64_t grain = parts(a->m, per_tile) * matrices(a) < ctx->info.sm_count ? per_tile / 2 : per_tile;
+    a->shape.blocks = (int32_t)least(most(1, blocks * ctx->info.sm_count / matrices(a)), parts(a->m, grain));
     a->shape.units = (int32_t)slabs;
     a->shape.across = (int32_t)warps;
     a->shape.step = (int32_t)(slabs / warps);
     a->shape.x_stages = (int32_t)(slabs % warps);
     a->shape.stride = (int32_t)stage;
-    finish(ctx, a, grid, warps * 32, smem);
+    finish(ctx, a, grid, warps * 32, smem, grain);
     return true;
 }
 
@@ -202,7 +203,7 @@ static bool plan_ring_f(const ingot_context *ctx, const struct ingot_kernel *ker
         a->shape.stride = (int32_t)stride;
         a->shape.stages = (int32_t)fixed;
         int64_t least_bytes = slots > groups ? no_room_for_more(ctx, resident) : shared / 2 / resident + 128;
-        finish(ctx, a, grid, warps * 32, most(fixed + slot * depth, least_bytes));
+        finish(ctx, a, grid, warps * 32, most(fixed + slot * depth, least_bytes), 1);
         return true;
     }
     return false;
@@ -234,7 +235,7 @@ static bool plan_wide(const ingot_context *ctx, const struct ingot_kernel *kerne
     a->shape.stride = (int32_t)stage;
     a->shape.stages = (int32_t)fixed;
     a->shape.x_stages = (int32_t)x_stages;
-    finish(ctx, a, grid, (groups * across + 1) * 32, fixed + x_stages * n * stage + depth * slot);
+    finish(ctx, a, grid, (groups * across + 1) * 32, fixed + x_stages * n * stage + depth * slot, 1);
     return true;
 }
 
