@@ -14,6 +14,10 @@ SAN      ?=
 WERROR   ?= 0
 V        ?= 0
 K        ?=
+N        ?=
+SHAPES   ?=
+TYPES    ?=
+JSON     ?=
 PREFIX   ?= /usr/local
 CUDA_HOME ?= /usr/local/cuda
 NVCC     ?= $(CUDA_HOME)/bin/nvcc
@@ -28,6 +32,14 @@ ifeq ($(SIMT),1)
 override CUBLASLT := 0
 override ARCHS := simt
 override PTX :=
+endif
+
+# For `make bench` OPS selects cases; they run on all kernels of ARCHS and QUANTS, as a program would.
+ifneq ($(filter bench,$(MAKECMDGOALS)),)
+BENCH_OPS := $(shell sed -n 's/^BENCH_OP(.*, *\([a-z]*\))/\1/p' bench/ops.inc)
+$(foreach o,$(OPS),$(if $(filter $o,all $(BENCH_OPS)),,$(error OPS: the bench has no cases named "$o"; it has: $(BENCH_OPS))))
+BENCH_OPS := $(OPS)
+override OPS := all
 endif
 
 comma := ,
@@ -84,6 +96,7 @@ SIMTTESTS  := $(if $(filter 1,$(SIMT)),$(patsubst test/simt/%.c,%,$(wildcard tes
 TESTHELP := $(patsubst %.c,$(B)/obj/%.o,$(filter-out test/test_%.c test/drive%.c,$(wildcard test/*.c)))
 DRIVERS  := $(patsubst %.c,$(B)/obj/%.o,$(wildcard test/drive*.c))
 LLAMAHELP := $(patsubst %.c,$(B)/obj/%.o,$(filter-out test/llama/test_%.c,$(wildcard test/llama/*.c)))
+BENCHLOGIC := $(addprefix $(B)/obj/bench/,cases.o graphs.o report.o)
 TESTBIN  := $(TESTS:%=$(B)/test/%) $(LLAMATESTS:%=$(B)/test/llama/%) $(SIMTTESTS:%=$(B)/test/simt/%)
 
 .DEFAULT_GOAL := lib
@@ -155,11 +168,13 @@ $(MODEL):
 	@tools/setup.sh model
 
 # ---- tests -----------------------------------------------------------------------------------------------------------
-$(B)/test/test_kernels: $(DRIVERS)
 $(TESTS:%=$(B)/test/%): $(B)/test/%: $(B)/obj/test/%.o $(TESTHELP) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
 	$(Q)$(LINK) $(filter %.o,$^) $(LIB) $(LIBS) -lcmocka -o $@
+$(B)/test/test_kernels: $(DRIVERS)
+$(B)/test/test_bench: $(BENCHLOGIC)
+$(B)/test/test_pdl: LIBS += -Wl,--wrap=cudaLaunchKernelExC
 $(LLAMATESTS:%=$(B)/test/llama/%): $(B)/test/llama/%: $(B)/obj/test/llama/%.o $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
@@ -185,12 +200,12 @@ test-link: $(LIB)
 	@CC='$(CC)' LIBS='$(LIBS)' SIMT='$(SIMT)' test/link.sh $(LIB) $(B)/link
 
 # ---- bench -----------------------------------------------------------------------------------------------------------
-## bench: throughput of each kernel beside the read kernel of the same run; OPS=, K= select (GPU only)
-$(B)/bench: $(B)/obj/bench/bench.o $(B)/obj/bench/read.o $(LIB)
+## bench: kernels beside the read kernel of the same run; OPS= (mmvq, dequant, launch), TYPES=, N=, SHAPES=, K= select; JSON=file (GPU only)
+$(B)/bench: $(addprefix $(B)/obj/bench/,bench.o measure.o read.o) $(BENCHLOGIC) $(LIB)
 	$(SAY) LINK $@
 	$(Q)$(LINK) $^ $(LIBS) -o $@
 bench: $(if $(filter 1,$(SIMT)),simt-has-no-bench,$(B)/bench)
-	@K='$(K)' $(B)/bench
+	@OPS='$(BENCH_OPS)' TYPES='$(TYPES)' N='$(N)' SHAPES='$(SHAPES)' K='$(K)' JSON='$(JSON)' $(B)/bench
 
 simt-has-no-bench:
 	@echo "bench: the speed of the SIMT host says nothing about a GPU; run it without SIMT=1" >&2; exit 1
@@ -224,7 +239,7 @@ help:
 	@sed -n 's/^## \([a-z-]*\): \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{printf "%-13s %s\n", $$1, $$2}'
 	@echo; echo "Selection (each has its own build folder), with the values in force:"
 	@printf '  %-10s %s\n' 'ARCHS' '$(ARCHS)   chips to compile for; "native" asks the driver' 'PTX' '$(PTX)   PTX levels, compiled by the driver on chips not listed' \
-	  'QUANTS' '$(QUANTS)   block formats, e.g. "q4_K q6_K"' 'OPS' '$(OPS)   kernel families, e.g. "quantize mmvq rms_norm"' 'SIMT' '$(SIMT)   1: for the CPU, without CUDA' \
+	  'QUANTS' '$(QUANTS)   block formats, e.g. "q4_K q6_K"' 'OPS' '$(OPS)   kernel families, e.g. "quantize mmvq rms_norm"; for bench: its cases' 'SIMT' '$(SIMT)   1: for the CPU, without CUDA' \
 	  'CUBLASLT' '$(CUBLASLT)   0: without cuBLASLt' 'DEBUG' '$(DEBUG)   1: debug build' 'SAN' '$(SAN)   address,undefined or thread (SIMT)' 'V' '$(V)   1: print commands'
 
 ## clean: removes every build folder (the model and the Python environment stay)

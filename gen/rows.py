@@ -118,14 +118,14 @@ def mmvq_ring(type, n, rows, min_blocks=1, threads=512):
                     f"{8 * t.bytes / t.block:g} bits per weight.")
 
 
-def mmvq_mma(type, depth, threads=512):
+def mmvq_mma(type, depth, threads=256):
     """Items are rows of w; a tile has 16.  The launch's plan is in src/ops/mmv.c."""
     t = BY_NAME[type]
     slab = 256 // t.block * t.bytes
     pieces = (slab + 16 - gcd(slab, 16) + 15) // 16  # at most: a slab may begin between two pieces
-    return row("mmvq_mma", type, 8, TILE_COLUMNS, threads=threads, unit=depth, smem=book_bytes(type), slab=slab, pieces=pieces,
-               stride=(pieces | 1) * 16, depth=depth, x_order=X_ORDERS.get(type, "slab_x_plain"),
-               cost=f"Tiles of 16 rows x 256 columns on int8 tensor cores, {depth} ahead; {8 * t.bytes / t.block:g} bits per weight.")
+    return row("mmvq_mma", type, 8, TILE_COLUMNS, threads=threads, unit=depth, smem=book_bytes(type), min_blocks=2, slab=slab, pieces=pieces,
+               depth=depth, x_order=X_ORDERS.get(type, "slab_x_plain"),
+               cost=f"Tiles of 16 rows x 256 columns on int8 tensor cores, {depth} slabs ahead; {8 * t.bytes / t.block:g} bits per weight.")
 
 
 BOOKED = list(books.BOOKS)
@@ -281,11 +281,12 @@ def rows():
                 ("iq3_s",                                   (1, 2), (2, 2), (1, 2))]
     out += [mmvq(type, n, *shape)                    for type, *shapes in MMVQ for n, shape in zip((1, 2, 4, 8), shapes)]
 
-    # Rows in a slot for n = 1, 2, and tiles that the copies of MMVQ_MMA are ahead.
-    RINGS = [   ("q4_0", (4, 4), 3), ("q4_1", (4, 2), 3), ("q5_0", (4, 2), 3), ("q5_1", (4, 2), 3), ("q8_0", (2, 2), 2),
-                ("q2_K", (4, 2), 3), ("q3_K", (4, 2), 3), ("q4_K", (4, 4), 3), ("q5_K", (4, 2), 2), ("q6_K", (2, 2), 2),
-                ("iq4_nl", (4, 2), 3), ("iq4_xs", (4, 2), 3), ("mxfp4", (4, 2), 3), ("nvfp4", (4, 2), 3),
-                ("tq1_0", (4, 2), 4), ("tq2_0", (4, 2), 4)] + [(type, (4, 2), 3) for type in BOOKED]
+    # Rows in a slot for n = 1, 2, and slabs that the copies of MMVQ_MMA are ahead.
+    RINGS = [   ("q4_0", (4, 4), 2), ("q4_1", (4, 4), 2), ("q5_0", (4, 4), 2), ("q5_1", (4, 4), 2), ("q8_0", (2, 2), 2),
+                ("q2_K", (8, 4), 2), ("q3_K", (4, 4), 2), ("q4_K", (4, 4), 2), ("q5_K", (4, 4), 2), ("q6_K", (2, 2), 2),
+                ("iq4_nl", (4, 4), 2), ("iq4_xs", (4, 4), 2), ("mxfp4", (4, 4), 2), ("nvfp4", (4, 4), 2),
+                ("tq1_0", (8, 4), 3), ("tq2_0", (8, 4), 3)] + [
+                (type, (4 if type in ("iq3_xxs", "iq3_s") else 8, 4), 2 if type in ("iq2_s", "iq3_s") else 3) for type in BOOKED]
     out += [mmvq_ring(type, n, rows)                 for type, slots, _ in RINGS for n, rows in zip((1, 2), slots)]
     out += [mmvq_mma(type, depth)                    for type, _, depth in RINGS]
 

@@ -44,7 +44,9 @@
  * Absent     An optional source is a NULL pointer.
  *
  * Environment: INGOT_LOG=1 messages on stderr; INGOT_ARCH=sm75|sm80|sm90a at most this class of kernels;
- * INGOT_FUSE=0 plan without fusion; INGOT_GRAPH=0 run without CUDA graphs.  Values are read at context creation.
+ * INGOT_FUSE=0 plan without fusion; INGOT_GRAPH=0 run without CUDA graphs; INGOT_PDL=0 no programmatic dependent launch
+ * (a kernel starts when the one before is done; same results).  Of the switches "", "0", "off", "no" and "false" mean
+ * off, anything else on.  Values are read at context creation.
  */
 #ifndef INGOT_H
 #define INGOT_H

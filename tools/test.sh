@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # test.sh cpu|gpu [PATTERN] - builds and runs the tests; the last line is "N passed, N failed[, N skipped]".
 #
-# cpu   the SIMT host: generator tests, every test program, the kernels again with lanes in reverse order and poisoned
-#       memory, everything under AddressSanitizer and UBSan, golden logits of a real model, the link test
+# cpu   the SIMT host: tests of the generator and of bench/compare.py, every test program, the kernels again with lanes
+#       in reverse order and poisoned memory, everything under AddressSanitizer and UBSan, golden logits of a real model,
+#       the link test
 # gpu   the same programs on the CUDA build for this machine's GPU, golden logits, the link test
 # With PATTERN only the kernel rows that match it (test_kernels).  INGOT_TEST_WRAP is put before each program
 # (a sanitizer, say); INGOT_TEST_SELECTION replaces the selection of the gpu mode.
@@ -40,6 +41,13 @@ program() { # program LABEL EXECUTABLE : a cmocka program; its TAP lines are cou
     count "$1" "$ok" "$bad" "$skip" "$(since "$t0")"
     grep -iE '# SKIP' "$log" | sed 's/^/    /' | sort | uniq -c | sort -rn | head -5
 }
+python_tests() { # python_tests LABEL FOLDER : the unit tests there
+    local t0=$EPOCHREALTIME n s rc
+    "$py" -m unittest discover -v -s "$2" >"$log" 2>&1; rc=$?
+    n=$(sed -n 's/^Ran \([0-9]*\) test.*/\1/p' "$log"); n=${n:-0}
+    s=$(sed -n 's/^OK (skipped=\([0-9]*\))$/\1/p' "$log"); s=${s:-0}
+    if [ $rc -eq 0 ] && [ "$n" -gt 0 ]; then count "$1" $((n - s)) 0 "$s" "$(since "$t0")"; grep -o 'skipped .*' "$log"; else cat "$log"; count "$1" 0 1 0 "$(since "$t0")"; fi
+}
 build() { # build SELECTION... : the programs of a selection; prints nothing when all is well
     make --no-print-directory -j"$jobs" test-programs "$@" >"$log" 2>&1 || { tail -40 "$log"; return 1; }
 }
@@ -73,11 +81,8 @@ if [ -n "$pattern" ]; then
 else
     if [ "$mode" = cpu ]; then
         step "generated files are up to date" make -s check-gen
-        t0=$EPOCHREALTIME
-        "$py" -m unittest discover -v -s test/gen >"$log" 2>&1; rc=$?
-        n=$(sed -n 's/^Ran \([0-9]*\) test.*/\1/p' "$log"); n=${n:-0}
-        s=$(sed -n 's/^OK (skipped=\([0-9]*\))$/\1/p' "$log"); s=${s:-0}
-        if [ $rc -eq 0 ] && [ "$n" -gt 0 ]; then count "generator" $((n - s)) 0 "$s" "$(since "$t0")"; grep -o 'skipped .*' "$log"; else cat "$log"; count "generator" 0 1 0 "$(since "$t0")"; fi
+        python_tests "generator" test/gen
+        python_tests "bench/compare.py" test/bench
     fi
     step "golden vectors from the package gguf" "$py" test/golden/make_golden.py build/golden
     step "golden vectors of rounding" "$py" test/golden/make_rounded.py build/golden

@@ -170,6 +170,8 @@ INGOT_GLOBAL(ingot_mmvq_ring_iq3_xxs_n1_sm90, 512, 1, ingot_mmv_args) {
     struct unit_x x[1];
     const int at = lane & ((1 << a.shape.log_width) - 1), set = lane >> a.shape.log_width, u = slice * 32 + at;
     const bool mine = u < units;
+    bool puts = false;
+    float *put = part;
     INGOT_ROLLED
     for (; taken < rows; taken += step) {
         float sum[4];
@@ -196,10 +198,8 @@ INGOT_GLOBAL(ingot_mmvq_ring_iq3_xxs_n1_sm90, 512, 1, ingot_mmv_args) {
             src2 += advance;
         }
         if (taken >= group * per_slot) {
-            // Sum v goes to lane v * width / 4 of its set.
             const float y = a.shape.log_width == 5 ? group_sum_each(sum, 32) : group_sum_each(sum, 1 << a.shape.log_width);
-            const int spread = a.shape.log_width - 2, v = at >> spread;
-            if (at == v << spread) part[(((taken << pair) + set * 4) * 1 + v) * across + slice] = y;
+            if (puts) put[(taken << pair) * (1 * across)] = y;
         }
         if (++s == depth) {
             s = 0;
@@ -210,6 +210,10 @@ INGOT_GLOBAL(ingot_mmvq_ring_iq3_xxs_n1_sm90, 512, 1, ingot_mmv_args) {
             __syncwarp();
             if (flags & INGOT_MMV_EARLY) ingot_pdl_wait();
             if (flags & INGOT_MMV_LATE) ingot_pdl_launch();
+            // Sum v of a slot goes to lane v * width / 4 of its set.
+            const int spread = a.shape.log_width - 2, v = at >> spread;
+            puts = at == v << spread;
+            put = part + (set * 4 + v) * across + slice;
             const int8_t *qs = mat.qs;
             const struct ingot_q8_scale *scales = mat.scales;
             INGOT_UNROLL

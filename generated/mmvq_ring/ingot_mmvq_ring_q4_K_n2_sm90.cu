@@ -146,6 +146,8 @@ INGOT_GLOBAL(ingot_mmvq_ring_q4_K_n2_sm90, 512, 1, ingot_mmv_args) {
     struct unit_x x[2];
     const int at = lane & ((1 << a.shape.log_width) - 1), set = lane >> a.shape.log_width, u = slice * 32 + at;
     const bool mine = u < units;
+    bool puts = false;
+    float *put = part;
     INGOT_ROLLED
     for (; taken < rows; taken += step) {
         float sum[8];
@@ -172,10 +174,8 @@ INGOT_GLOBAL(ingot_mmvq_ring_q4_K_n2_sm90, 512, 1, ingot_mmv_args) {
             src2 += advance;
         }
         if (taken >= group * per_slot) {
-            // Sum v goes to lane v * width / 8 of its set.
             const float y = a.shape.log_width == 5 ? group_sum_each(sum, 32) : group_sum_each(sum, 1 << a.shape.log_width);
-            const int spread = a.shape.log_width - 3, v = at >> spread;
-            if (at == v << spread) part[(((taken << pair) + set * 4) * 2 + v) * across + slice] = y;
+            if (puts) put[(taken << pair) * (2 * across)] = y;
         }
         if (++s == depth) {
             s = 0;
@@ -186,6 +186,10 @@ INGOT_GLOBAL(ingot_mmvq_ring_q4_K_n2_sm90, 512, 1, ingot_mmv_args) {
             __syncwarp();
             if (flags & INGOT_MMV_EARLY) ingot_pdl_wait();
             if (flags & INGOT_MMV_LATE) ingot_pdl_launch();
+            // Sum v of a slot goes to lane v * width / 8 of its set.
+            const int spread = a.shape.log_width - 3, v = at >> spread;
+            puts = at == v << spread;
+            put = part + (set * 8 + v) * across + slice;
             const int8_t *qs = mat.qs;
             const struct ingot_q8_scale *scales = mat.scales;
             INGOT_UNROLL

@@ -22,6 +22,7 @@ struct ingot_context {
     bool                      owns_stream;
     bool                      lost;          /* a sticky CUDA error was seen */
     bool                      fuse, graphs;  /* INGOT_FUSE, INGOT_GRAPH */
+    bool                      pdl;           /* INGOT_PDL */
     ingot_allocator           allocator;
     ingot_log_fn              log;           /* NULL: silent */
     void                     *log_user;

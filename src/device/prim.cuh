@@ -77,7 +77,9 @@ template <int N> INGOT_DEV float group_sum_each(float (&v)[N], int width) {
         }
         o >>= 1;
     }
-    for (; o > 0; o >>= 1) v[0] += __shfl_xor_sync(INGOT_FULL_MASK, v[0], o);
+#pragma unroll
+    for (int s = 0; s < 5; s++, o >>= 1)
+        if (o > 0) v[0] += __shfl_xor_sync(INGOT_FULL_MASK, v[0], o);
     return v[0];
 }
 
@@ -131,6 +133,9 @@ INGOT_DEV uint32_t in_register(uint32_t x) {
     asm("{.reg .u32 zero; mov.u32 zero, %%lanemask_lt; shr.u32 zero, zero, 31; xor.b32 %0, %1, zero;}" : "=r"(d) : "r"(x));
     return d;
 }
+
+/* From here on the compiler does not know where x came from: it would step each address that x is part of by itself. */
+INGOT_DEV void unknown(int &x) { asm("" : "+r"(x)); }
 
 /* The bits of a where `mask` has ones, those of b where it has zeros. One instruction, which the compiler does not see
  * through: it would take shared steps apart again. */

@@ -19,27 +19,95 @@ struct slab_x {
     float    s[8][2]; /* scale times sum of the block's bytes, for columns 2t and 2t + 1 */
 };
 
-/* A lane's eight elements of the block of 32 at p, in the order that X_ORDERS (gen/rows.py) has for the format. */
-INGOT_DEV void slab_x_plain(uint32_t (&q)[2], const uint8_t *p, int t) {
-    q[0] = ld_4(p + 4 * t);
-    q[1] = ld_4(p + 16 + 4 * t);
+/* n columns of a slab's activations in shared memory: 256 bytes each, then 64 bytes of scales with sums each. A line of 128
+ * bytes is a line of global memory, its 16-byte pieces in another order for each column: asynchronous copies come in as few
+ * requests as lines, and what a warp reads together lies in different banks. */
+enum { SLAB_X_BYTES = 256, SLAB_X_SCALES = 64 };
+
+/* Where piece `piece` (0..15) of a column lies, and of its scales piece 0..3, two blocks each. */
+INGOT_DEV int slab_x_piece(int column, int piece) {
+    return column * SLAB_X_BYTES + piece / 8 * 128 + (piece % 8 ^ (column * 2 % 8 + column / 4)) * 16;
+}
+INGOT_DEV int slab_x_scale(int column, int piece) { return column * SLAB_X_SCALES + (piece ^ column / 2) * 16; }
+
+/* Where a lane finds its activations in n columns; those past the last repeat it. Later pieces of a line are at these
+ * places xor a multiple of 16. */
+struct slab_x_place {
+    int rows, column, scales[2], t; /* rows: its row for ldmatrix; column: of column g the pieces that t is in */
+};
+INGOT_DEV struct slab_x_place slab_x_place_of(int lane, int n) {
+    const int t = lane % 4, last = n - 1;
+    return {slab_x_piece(min(lane % 8, last), lane / 8), slab_x_piece(min(lane / 4, last), 0),
+            {n * SLAB_X_BYTES + slab_x_scale(min(2 * t, last), 0), n * SLAB_X_BYTES + slab_x_scale(min(2 * t + 1, last), 0)},
+            t};
+}
+
+INGOT_DEV void slab_x_scales(struct slab_x &x, const uint8_t *columns, const struct slab_x_place &at) {
+    INGOT_UNROLL
+    for (int i = 0; i < 4; i++) {
+        INGOT_UNROLL
+        for (int c = 0; c < 2; c++) {
+            const uint4 v = ld_16(columns + (at.scales[c] ^ i * 16));
+            x.d[2 * i][c] = __uint_as_float(v.x);
+            x.s[2 * i][c] = __uint_as_float(v.y);
+            x.d[2 * i + 1][c] = __uint_as_float(v.z);
+            x.s[2 * i + 1][c] = __uint_as_float(v.w);
+        }
+    }
+}
+
+/* A lane's activations in the order that X_ORDERS (gen/rows.py) has for the format. Elements 4t.. and 16+4t..: */
+INGOT_DEV void slab_x_plain(struct slab_x &x, const uint8_t *columns, const struct slab_x_place &at) {
+    INGOT_UNROLL
+    for (int i = 0; i < 8; i += 2) {
+        uint32_t r[4];
+        ldmatrix_x4(r, columns + (at.rows ^ i % 4 * 32) + i / 4 * 128);
+        x.q[i][0] = r[0];
+        x.q[i][1] = r[1];
+        x.q[i + 1][0] = r[2];
+        x.q[i + 1][1] = r[3];
+    }
+    slab_x_scales(x, columns, at);
 }
 /* Elements 8t..8t+7: a lane has whole entries of eight. */
-INGOT_DEV void slab_x_pairs(uint32_t (&q)[2], const uint8_t *p, int t) {
-    q[0] = ld_4(p + 8 * t);
-    q[1] = ld_4(p + 8 * t + 4);
+INGOT_DEV void slab_x_pairs(struct slab_x &x, const uint8_t *columns, const struct slab_x_place &at) {
+    INGOT_UNROLL
+    for (int i = 0; i < 8; i++) {
+        const uint2 v = ld_8(columns + (at.column ^ (i % 4 * 32 + at.t / 2 * 16)) + i / 4 * 128 + at.t % 2 * 8);
+        x.q[i][0] = v.x;
+        x.q[i][1] = v.y;
+    }
+    slab_x_scales(x, columns, at);
 }
 /* Nibbles of bytes: 4t, 16+4t, 4t+1, 17+4t, then 4t+2, 18+4t, 4t+3, 19+4t. */
-INGOT_DEV void slab_x_nibbles(uint32_t (&q)[2], const uint8_t *p, int t) {
-    const uint32_t low = ld_4(p + 4 * t), high = ld_4(p + 16 + 4 * t);
-    q[0] = prmt(low, high, 0x5140);
-    q[1] = prmt(low, high, 0x7362);
+INGOT_DEV void slab_x_nibbles(struct slab_x &x, const uint8_t *columns, const struct slab_x_place &at) {
+    slab_x_plain(x, columns, at);
+    INGOT_UNROLL
+    for (int i = 0; i < 8; i++) {
+        const uint32_t low = x.q[i][0], high = x.q[i][1];
+        x.q[i][0] = prmt(low, high, 0x5140);
+        x.q[i][1] = prmt(low, high, 0x7362);
+    }
 }
 /* The same where each 16 elements are 8 bytes: 2t, 8+2t, 2t+1, 9+2t of both. */
-INGOT_DEV void slab_x_nibbles_16(uint32_t (&q)[2], const uint8_t *p, int t) {
+INGOT_DEV void slab_x_nibbles_16(struct slab_x &x, const uint8_t *columns, const struct slab_x_place &at) {
     INGOT_UNROLL
-    for (int e = 0; e < 2; e++)
-        q[e] = prmt(ld_4(p + 16 * e + t / 2 * 4), ld_4(p + 16 * e + 8 + t / 2 * 4), t % 2 ? 0x7362 : 0x5140);
+    for (int i = 0; i < 8; i++) {
+        INGOT_UNROLL
+        for (int e = 0; e < 2; e++) {
+            const uint8_t *p = columns + (at.column ^ (i % 4 * 32 + e * 16)) + i / 4 * 128 + at.t / 2 * 4;
+            x.q[i][e] = prmt(ld_4(p), ld_4(p + 8), at.t % 2 ? 0x7362 : 0x5140);
+        }
+    }
+    slab_x_scales(x, columns, at);
+}
+
+/* A sum of the warps' parts, 128 floats apart, in their order. */
+INGOT_DEV float slab_sum(const float *part, int warps) {
+    float y = part[0];
+    INGOT_ROLLED
+    for (int w = 1; w < warps; w++) y += part[w * 128];
+    return y;
 }
 
 /* y += d0 (row g) or d1 (row g + 8) times the scales of columns 2t, 2t + 1 times the sums of one block, which are below

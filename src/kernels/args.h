@@ -86,11 +86,12 @@ struct ingot_mmv_args {
         int32_t depth;            /* slots of a warp's ring */
         int32_t log_width;        /* 1 << log_width lanes share a row: 8, 16 or 32 */
         int32_t log_slot;         /* a slot holds 1 << log_slot rows of each matrix */
-        int32_t step;             /* rows that the block's slots of one turn hold, of each matrix; MMVF_WIDE: tiles */
+        int32_t step;             /* rows that the block's slots of one turn hold, of each matrix; MMVF_WIDE: tiles; MMVQ_MMA:
+                                   * slabs / across */
         int32_t last;             /* bytes of a row's last slice */
-        int32_t stride;           /* bytes between rows in a slot; MMVF_WIDE: between columns in a stage */
+        int32_t stride;           /* bytes between rows in a slot; MMVF_WIDE: between columns in a stage; MMVQ_MMA: of a stage */
         int32_t stages;           /* where the warps' stages begin in shared memory */
-        int32_t x_stages;         /* MMVF_WIDE: chunks of activations in shared memory */
+        int32_t x_stages;         /* MMVF_WIDE: chunks of activations in shared memory; MMVQ_MMA: slabs % across */
     } shape;
     const void *w;                /* row i of matrix (b, c): w + i*w_nb1 + b*w_nb2 + c*w_nb3 */
     int64_t w_nb1;

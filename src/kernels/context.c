@@ -132,6 +132,7 @@ ingot_status ingot_context_create(const ingot_context_options *given, ingot_cont
     boot.log_user = options.log_user;
     boot.fuse = ingot_env_flag("INGOT_FUSE", true);
     boot.graphs = ingot_env_flag("INGOT_GRAPH", true);
+    boot.pdl = ingot_env_flag("INGOT_PDL", true);
     st = join_device(&boot);
     if (st != INGOT_OK) {
         ingot_hand_over_error(&boot);

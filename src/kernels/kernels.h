@@ -82,8 +82,8 @@ struct ingot_grid {
 };
 
 /* Launches `kernel` on the context's stream with one argument struct.  Where its code
- * is of level 9.0 or later the launch is programmatic-dependent: every kernel waits by itself before it touches what
- * others wrote.  A failure's text names kernel, grid, block and shared memory. */
+ * is of level 9.0 or later the launch is programmatic-dependent (INGOT_PDL=0: none is): every kernel waits by itself
+ * before it touches what others wrote.  A failure's text names kernel, grid, block and shared memory. */
 ingot_status ingot_launch(ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_grid grid, const void *args);
 /* One log line "what -> symbol, N blocks" if the context has a log. */
 void ingot_log_choice(const ingot_context *ctx, const char *what, const struct ingot_kernel *kernel, int64_t blocks);

@@ -49,7 +49,7 @@ ingot_status ingot_launch(ingot_context *ctx, const struct ingot_kernel *kernel,
     INGOT_TRY(opt_in(ctx, kernel, smem, flags), st, done);
     config.gridDim = (dim3){(unsigned)grid.blocks, 1, 1};
     config.blockDim = (dim3){threads, 1, 1};
-    if (flags && (*flags & INGOT_ROW_WAITS) != 0) {
+    if (ctx->pdl && flags && (*flags & INGOT_ROW_WAITS) != 0) {
         attribute.val.programmaticStreamSerializationAllowed = 1;
         config.attrs = &attribute;
         config.numAttrs = 1;

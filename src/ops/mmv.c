@@ -16,8 +16,9 @@
 
 enum {
     RING_WARPS = 8,         /* of a block, if k does not ask for more */
-    RING_BYTES = 96 * 1024, /* of a block: how deep rings are made */
+    RING_BYTES = 80 * 1024, /* of a block: how deep rings are made */
     RING_DEPTH = 8,         /* slots at most */
+    RING_LEAST = 8,         /* rows of a block at least */
     RING_BARS = 1024,       /* bytes of barriers */
     RING_ACROSS = 16,       /* warps along k at most */
     UNIT = 64, SLICE = 32 * UNIT, /* columns of a lane, of a warp */
@@ -28,9 +29,10 @@ enum {
     WIDE_STAGES = 4,        /* of activations at most */
     WIDE_ROWS = 256,        /* of a block at most */
     WIDE_FEW_ROWS = 2048,   /* of a matrix: a tile or two for each multiprocessor of a large chip */
-    MMA_WARPS = 16,
+    MMA_WARPS = 8,          /* of a block of MMVQ_MMA at most */
+    MMA_SUMS = 512,         /* bytes of a warp's sums */
     SLAB = 256, TILE = 16,
-    X_STAGE = 8 * 336,      /* bytes of a slab's activations in MMVQ_MMA */
+    X_COLUMN = 256 + 64,    /* bytes of a column of a slab's activations and its scales */
     BLOCK_RESERVE = 1024    /* bytes of shared memory that CUDA takes for each block */
 };
 
@@ -81,7 +83,13 @@ static void finish(const ingot_context *ctx, struct ingot_mmv_args *a, struct in
     a->shape.flags = (a->w_is_constant ? INGOT_MMV_EARLY : 0) | (a->w2 != NULL ? INGOT_MMV_PAIR : 0) |
                      (a->add[0].data != NULL || a->add[1].data != NULL ? INGOT_MMV_ADD : 0) |
                      (matrices(a) > 1 || a->ids != NULL ? INGOT_MMV_MANY : 0) |
-                     (least(parts(blocks, sms), resident) * smem < shared / 2 ? INGOT_MMV_LATE : 0);
+                     (least(parts(blocks, sms), resident) * smem < shared / 4 ? INGOT_MMV_LATE : 0);
+}
+
+/* The least number of bytes of which `blocks` blocks fit a multiprocessor, but not one more: what is left over would take in
+ * some blocks of the next launch, whose work then falls unevenly on the multiprocessors. */
+static int64_t no_room_for_more(const ingot_context *ctx, int64_t blocks) {
+    return up(((int64_t)ctx->info.shared_per_block + BLOCK_RESERVE) / (blocks + 1) - BLOCK_RESERVE + 1, 128);
 }
 
 static bool plan_ring(const ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_mmv_args *a,
@@ -93,7 +101,9 @@ static bool plan_ring(const ingot_context *ctx, const struct ingot_kernel *kerne
     int64_t across = parts(units, 32), groups = most(1, RING_WARPS / across), pair = a->w2 != NULL;
     if (across > RING_ACROSS || across * groups * 32 > kernel->threads) return false;
     int64_t stride = across == 1 ? bytes : row_bytes(kernel, SLICE), per_slot = kernel->unit * (32 / width);
-    int64_t blocks = least(most(1, 2 * ctx->info.sm_count / matrices(a)), parts(a->m << pair, 2 * per_slot));
+    int64_t blocks = least(most(1, 2 * ctx->info.sm_count / matrices(a)), parts(a->m << pair, most(2 * per_slot, RING_LEAST)));
+    /* Whole slots for each block, even where that leaves fewer blocks. */
+    blocks = parts(a->m, up(parts(a->m, blocks), per_slot >> pair));
     int64_t warps = across * groups, slots = parts(parts(a->m, blocks) << pair, per_slot); /* of the block, all told */
     int64_t fixed = up(RING_BARS + kernel->smem + slots * per_slot * n * across * 4, 128);
     int64_t slot = warps * per_slot * stride;
@@ -112,7 +122,10 @@ static bool plan_ring(const ingot_context *ctx, const struct ingot_kernel *kerne
     a->shape.last = (int32_t)(bytes - (across - 1) * row_bytes(kernel, SLICE));
     a->shape.stride = (int32_t)stride;
     a->shape.stages = (int32_t)fixed;
-    finish(ctx, a, grid, warps * 32, fixed + slot * depth);
+    int64_t smem = fixed + slot * depth;
+    if (slots > groups)
+        smem = most(smem, no_room_for_more(ctx, least(parts(blocks, ctx->info.sm_count), (most_bytes + BLOCK_RESERVE) / (smem + BLOCK_RESERVE))));
+    finish(ctx, a, grid, warps * 32, smem);
     return true;
 }
 
@@ -120,23 +133,28 @@ static bool plan_mma(const ingot_context *ctx, const struct ingot_kernel *kernel
                      struct ingot_grid *grid) {
     int64_t slabs = a->k / SLAB, slab = row_bytes(kernel, SLAB), depth = kernel->unit;
     int64_t odd = slab & -slab, pieces = parts(slab + (odd < 16 ? 16 - odd : 0), 16);
-    int64_t stage = TILE * (pieces | 1) * 16, warps = 0, smem = 0;
+    int64_t stage = TILE * (pieces | 1) * 16 + up(a->n * X_COLUMN, 128), per_tile = a->w2 != NULL ? TILE / 2 : TILE;
+    int64_t warps = 0, blocks = 0, smem = 0;
 
     if (a->n > kernel->tile || a->k == 0 || a->k % SLAB != 0 || !rows_on_16(a)) return false;
     if (row_bytes(kernel, a->k) % 16 != 0) return false;
-    /* As many warps as share the slabs evenly, and as fit. */
+    /* Warps of a block and blocks of a multiprocessor: the most slabs at a time, in two blocks or (if slabs are few) more. */
     for (int64_t limit = least(MMA_WARPS, kernel->threads / 32); limit >= 1; limit--) {
-        warps = parts(slabs, parts(slabs, limit));
-        smem = warps * (2 * TILE * 8 * 4 + depth * stage + (slabs <= warps ? 1 : depth) * X_STAGE) + kernel->smem;
-        if (smem <= (int64_t)ctx->info.shared_per_block) break;
-        if (limit == 1) return false;
+        int64_t w = parts(slabs, parts(slabs, limit)), bytes = w * (MMA_SUMS + depth * stage) + kernel->smem;
+        int64_t fit = ((int64_t)ctx->info.shared_per_block + BLOCK_RESERVE) / (bytes + BLOCK_RESERVE);
+        fit = least(fit, slabs > MMA_WARPS ? 2 : 2 * MMA_WARPS / w);
+        if (fit * parts(slabs, most(warps, 1)) <= blocks * parts(slabs, w)) continue;
+        warps = w;
+        blocks = fit;
+        smem = bytes;
     }
-    int64_t resident = most(1, least(MMA_WARPS / warps, ((int64_t)ctx->info.shared_per_block + BLOCK_RESERVE) /
-                                                            (smem + BLOCK_RESERVE)));
-    int64_t tile = a->w2 != NULL ? TILE / 2 : TILE;
-    a->shape.blocks = (int32_t)least(most(1, resident * ctx->info.sm_count / matrices(a)), parts(a->m, tile / 2));
+    if (warps == 0) return false;
+    a->shape.blocks = (int32_t)least(most(1, blocks * ctx->info.sm_count / matrices(a)), parts(a->m, per_tile / 2));
     a->shape.units = (int32_t)slabs;
     a->shape.across = (int32_t)warps;
+    a->shape.step = (int32_t)(slabs / warps);
+    a->shape.x_stages = (int32_t)(slabs % warps);
+    a->shape.stride = (int32_t)stage;
     finish(ctx, a, grid, warps * 32, smem);
     return true;
 }
@@ -147,12 +165,6 @@ static bool can_stream_f(const struct ingot_mmv_args *a, int64_t bytes) {
     bool x_on_16 = (((uintptr_t)a->x | (uint64_t)(a->x_nb1 | a->x_nb2 | a->x_nb3)) & 15) == 0;
 
     return rows_on_16(a) && x_on_16 && a->x_nb0 == 4 && bytes % 16 == 0 && bytes >= 512 && a->k <= 1 << 28;
-}
-
-/* The least number of bytes of which `blocks` blocks fit a multiprocessor, but not one more: what is left over would take in
- * some blocks of the next launch, whose work then falls unevenly on the multiprocessors. */
-static int64_t no_room_for_more(const ingot_context *ctx, int64_t blocks) {
-    return up(((int64_t)ctx->info.shared_per_block + BLOCK_RESERVE) / (blocks + 1) - BLOCK_RESERVE + 1, 128);
 }
 
 /* Blocks for each matrix if every multiprocessor has `resident` of them: as many as there are, or (so that no block has more

@@ -102,6 +102,7 @@ static inline int dp4a_us_x4(const uint32_t (&a)[4], const int (&b)[4], int c) {
 }
 
 static inline uint32_t in_register(uint32_t x) { return x; }
+static inline void unknown(int &) {}
 static inline uint32_t bit_select(uint32_t mask, uint32_t a, uint32_t b) { return (a & mask) | (b & ~mask); }
 
 /* ---- fast math and streaming loads: the plain operations ------------------------------------------- */
