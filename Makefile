@@ -93,7 +93,8 @@ EXOBJ := $(EXSRC:%.c=$(B)/obj/%.o)
 TESTS := $(filter-out test_link,$(patsubst test/%.c,%,$(wildcard test/test_*.c)))
 LLAMATESTS := $(patsubst test/llama/%.c,%,$(wildcard test/llama/test_*.c))
 SIMTTESTS  := $(if $(filter 1,$(SIMT)),$(patsubst test/simt/%.c,%,$(wildcard test/simt/test_*.c)))
-TESTHELP := $(patsubst %.c,$(B)/obj/%.o,$(filter-out test/test_%.c,$(wildcard test/*.c)))
+TESTHELP := $(patsubst %.c,$(B)/obj/%.o,$(filter-out test/test_%.c test/drive%.c,$(wildcard test/*.c)))
+DRIVERS  := $(patsubst %.c,$(B)/obj/%.o,$(wildcard test/drive*.c))
 LLAMAHELP := $(patsubst %.c,$(B)/obj/%.o,$(filter-out test/llama/test_%.c,$(wildcard test/llama/*.c)))
 BENCHLOGIC := $(addprefix $(B)/obj/bench/,cases.o graphs.o report.o)
 TESTBIN  := $(TESTS:%=$(B)/test/%) $(LLAMATESTS:%=$(B)/test/llama/%) $(SIMTTESTS:%=$(B)/test/simt/%)
@@ -171,6 +172,7 @@ $(TESTS:%=$(B)/test/%): $(B)/test/%: $(B)/obj/test/%.o $(TESTHELP) $(LIB)
 	$(SAY) LINK $@
 	@mkdir -p $(@D)
 	$(Q)$(LINK) $(filter %.o,$^) $(LIB) $(LIBS) -lcmocka -o $@
+$(B)/test/test_kernels: $(DRIVERS)
 $(B)/test/test_bench: $(BENCHLOGIC)
 $(B)/test/test_pdl: LIBS += -Wl,--wrap=cudaLaunchKernelExC
 $(LLAMATESTS:%=$(B)/test/llama/%): $(B)/test/llama/%: $(B)/obj/test/llama/%.o $(LLAMAHELP) $(filter-out %/main.o,$(EXOBJ)) $(LIB)

