@@ -102,15 +102,18 @@ static bool plan_ring(const ingot_context *ctx, const struct ingot_kernel *kerne
     int64_t across = parts(units, 32), groups = most(1, RING_WARPS / across), pair = a->w2 != NULL;
     if (across > RING_ACROSS || across * groups * 32 > kernel->threads) return false;
     int64_t stride = across == 1 ? bytes : row_bytes(kernel, SLICE), per_slot = kernel->unit * (32 / width);
-    int64_t blocks = least(most(1, 2 * ctx->info.sm_count / matrices(a)), parts(a->m << pair, most(2 * per_slot, RING_LEAST)));
-    int64_t warps = across * groups, slots = parts(parts(a->m, per_slot >> pair), blocks); /* of the block, all told */
+    int64_t sms = ctx->info.sm_count, shared = (int64_t)ctx->info.shared_per_block;
+    int64_t blocks = least(most(1, 2 * sms / matrices(a)), parts(a->m << pair, most(2 * per_slot, RING_LEAST)));
+    /* As many slots for each block, even where that leaves fewer blocks. */
+    int64_t all = parts(a->m, per_slot >> pair), slots = parts(all, blocks);
+    blocks = parts(all, slots);
+    int64_t warps = across * groups, slot = warps * per_slot * stride;
     int64_t fixed = up(RING_BARS + kernel->smem + slots * per_slot * n * across * 4, 128);
-    int64_t slot = warps * per_slot * stride;
     int64_t depth = least(least(parts(slots, groups), RING_DEPTH), most(RING_BYTES / slot, 2));
-    int64_t most_bytes = (int64_t)ctx->info.shared_per_block;
-
-    if (fixed + slot * depth > most_bytes) depth = most_bytes > fixed ? (most_bytes - fixed) / slot : 0;
+    if (fixed + slot * depth > shared) depth = shared > fixed ? (shared - fixed) / slot : 0;
     if (depth < 1) return false;
+    int64_t smem = fixed + slot * depth, fit = (shared + BLOCK_RESERVE) / (smem + BLOCK_RESERVE);
+    if (slots > groups) smem = most(smem, no_room_for_more(ctx, least(fit, least(2, parts(blocks * matrices(a), sms)))));
     a->shape.blocks = (int32_t)blocks;
     set_across(a, across);
     a->shape.units = (int32_t)units;
@@ -121,9 +124,6 @@ static bool plan_ring(const ingot_context *ctx, const struct ingot_kernel *kerne
     a->shape.last = (int32_t)(bytes - (across - 1) * row_bytes(kernel, SLICE));
     a->shape.stride = (int32_t)stride;
     a->shape.stages = (int32_t)fixed;
-    int64_t smem = fixed + slot * depth;
-    if (slots > groups)
-        smem = most(smem, no_room_for_more(ctx, least(parts(blocks, ctx->info.sm_count), (most_bytes + BLOCK_RESERVE) / (smem + BLOCK_RESERVE))));
     finish(ctx, a, grid, warps * 32, smem, per_slot >> pair);
     return true;
 }

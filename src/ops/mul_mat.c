@@ -201,8 +201,7 @@ bool ingot_mul_mat_wants_q8(ingot_context *ctx, const struct ingot_call *call) {
     return !ingot_is_empty(call->dst) && choose(ctx, call).path == PATH_MMVQ;
 }
 
-/* True if the product runs on a mat-vec kernel whatever is added to it. */
-static bool is_mat_vec(ingot_context *ctx, const struct ingot_call *call) {
+bool ingot_mul_mat_is_mat_vec(ingot_context *ctx, const struct ingot_call *call) {
     struct ingot_call alone = *call;
     enum path path;
 
@@ -216,18 +215,18 @@ bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call, 
     if (add->ne[0] != call->dst->ne[0]) return false;
     for (int i = 1; i < 4; i++)
         if (add->ne[i] != 1 && add->ne[i] != call->dst->ne[i]) return false;
-    return is_mat_vec(ctx, call);
+    return ingot_mul_mat_is_mat_vec(ctx, call);
 }
 
 bool ingot_mul_mat_takes_glu(ingot_context *ctx, const struct ingot_call *gate, const struct ingot_call *up) {
     const ingot_tensor *a = gate->src[0], *b = up != NULL ? up->src[0] : NULL;
 
     if (gate->gated || gate->add[1] != NULL || ingot_is_empty(a)) return false;
-    if (up == NULL) return gate->add[0] == NULL && a->ne[1] % 2 == 0 && is_mat_vec(ctx, gate);
+    if (up == NULL) return gate->add[0] == NULL && a->ne[1] % 2 == 0 && ingot_mul_mat_is_mat_vec(ctx, gate);
     if (up->gated || up->add[1] != NULL || a->type != b->type || !ingot_same_shape(a, b)) return false;
     for (int i = 0; i < 4; i++)
         if (a->ne[i] != 1 && a->nb[i] != b->nb[i]) return false;
-    return is_mat_vec(ctx, gate) && is_mat_vec(ctx, up);
+    return ingot_mul_mat_is_mat_vec(ctx, gate) && ingot_mul_mat_is_mat_vec(ctx, up);
 }
 
 /* ---- Emitting. */

@@ -69,6 +69,8 @@ struct ingot_arg_q8 ingot_q8_at(void *base, const ingot_tensor *src);
 /* Of products, MUL_MAT and MUL_MAT_ID: */
 /* True if this one would run on MMVQ and so wants q8_in. */
 bool ingot_mul_mat_wants_q8(ingot_context *ctx, const struct ingot_call *call);
+/* True if the product runs on a mat-vec kernel whatever is added to it. */
+bool ingot_mul_mat_is_mat_vec(ingot_context *ctx, const struct ingot_call *call);
 /* True if this one, which adds one tensor at most so far, can also add `add`. */
 bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call, const ingot_tensor *add);
 /* True if a GLU of these two can be one gated call (`up` NULL: a GLU of the halves of `gate`).  That they multiply the
