@@ -200,7 +200,7 @@ test-link: $(LIB)
 	@CC='$(CC)' LIBS='$(LIBS)' SIMT='$(SIMT)' test/link.sh $(LIB) $(B)/link
 
 # ---- bench -----------------------------------------------------------------------------------------------------------
-## bench: kernels beside the read kernel of the same run; OPS= (mmvq, dequant, launch), TYPES=, N=, SHAPES=, K= select; JSON=file (GPU only)
+## bench: kernels beside the read kernel of the same run; OPS= (mmvq, mmq, dequant, launch), TYPES=, N=, SHAPES=, K= select; JSON=file (GPU only)
 $(B)/bench: $(addprefix $(B)/obj/bench/,bench.o measure.o read.o) $(BENCHLOGIC) $(LIB)
 	$(SAY) LINK $@
 	$(Q)$(LINK) $^ $(LIBS) -o $@

@@ -4,7 +4,8 @@
  * All launches of a case are in one CUDA graph; each figure is the median of several replays, after a warm-up.  "us"
  * shares one rounding of the activations over the graph, "chain us" rounds them again before every product (what one
  * decode node costs by itself).  "read us" is the read kernel on the same bytes, in a graph of the same length; where
- * experts are chosen, on as many bytes as those of a launch are on average, in one piece.
+ * experts are chosen, on as many bytes as those of a launch are on average, in one piece.  "f16 us" is the product of
+ * many columns with weights in f16 (cuBLASLt's, where the build has it); both convert their activations every time.
  *
  * cases.h says what is measured and how it is selected (OPS, TYPES, N, SHAPES, K; --list shows it); JSON=file gets the
  * same figures, for bench/compare.py.  Exit status: 0, 1 if something failed, 2 if the selection is wrong. */
@@ -29,8 +30,8 @@ struct machine {
     ingot_buffer *pool, *x, *ids, *sink, *random[FILLINGS];
     enum filling filling; /* of the pool */
     int32_t *host_ids;
-    struct bench_case read; /* the case that read_us was measured for */
-    double read_us;
+    struct bench_case read, f16; /* the cases that read_us and f16_us were measured for */
+    double read_us, f16_us;
 };
 
 static void die(const char *what, const char *why) {
@@ -213,9 +214,28 @@ static bool measure_mmvq(struct machine *m, const struct bench_case *c, struct b
            time_graph(m, m->ctx, c, true, &f->chain_us, &f->launches, why);
 }
 
+/* The product with weights in f16; the last one again if the shape is the same.  0 if this build cannot do it. */
+static double f16_us(struct machine *m, const struct bench_case *c) {
+    const struct bench_case twin = bench_f16_twin(c);
+    const char *why;
+    int launches;
+    if (m->f16.m == c->m && m->f16.k == c->k && m->f16.n == c->n) return m->f16_us;
+    fill(m, FLOATS);
+    if (!time_graph(m, m->ctx, &twin, true, &m->f16_us, &launches, &why)) m->f16_us = 0;
+    m->f16 = twin;
+    return m->f16_us;
+}
+
+static bool measure_mmq(struct machine *m, const struct bench_case *c, struct bench_figures *f, const char **why) {
+    f->f16_us = f16_us(m, c);
+    fill(m, ingot_type_block((ingot_type)c->type) > 1 ? BITS : FLOATS);
+    f->read_us = read_us(m, c);
+    return time_graph(m, m->ctx, c, true, &f->us, &f->launches, why);
+}
+
 static void measure(struct machine *m, const struct bench_case *c, struct bench_report *report) {
     static bool (*const how[])(struct machine *, const struct bench_case *, struct bench_figures *, const char **) = {
-        [BENCH_MMVQ] = measure_mmvq, [BENCH_DEQUANT] = measure_dequant, [BENCH_LAUNCH] = measure_launch};
+        [BENCH_MMVQ] = measure_mmvq, [BENCH_MMQ] = measure_mmq, [BENCH_DEQUANT] = measure_dequant, [BENCH_LAUNCH] = measure_launch};
     struct bench_figures f = {0};
     const char *why = c->skip;
     char text[64];

@@ -20,7 +20,7 @@ struct shape {
 
 /* A selection with every word understood. */
 struct choice {
-    bool ops[BENCH_OPS], types[TYPES], columns[BENCH_COLUMNS_MAX + 1];
+    bool ops[BENCH_OPS], types[TYPES], columns[BENCH_MANY_MAX + 1];
     bool all_types, own_shapes;
     struct shape shapes[SHAPES];
     int shape_count;
@@ -28,7 +28,7 @@ struct choice {
 };
 
 static const char default_shapes[] = "4096x14336 14336x4096 4096x4096 1024x4096 151936x4096 768x2048x128";
-static const char default_columns[] = "1 2 4 8";
+static const char default_columns[] = "1 2 4 8 16 64 256 1024 4096";
 
 const char *bench_op_name(enum bench_op op) {
     static const char *const names[] = {
@@ -118,8 +118,8 @@ static bool read_columns(const char *list, struct choice *c, struct bench_cases 
     while (next_word(&list, word)) {
         const char *p = word;
         int64_t n;
-        if (!number(&p, 1, BENCH_COLUMNS_MAX, &n) || *p)
-            return refuse(out, "N: \"%s\" is no number from 1 to %d", word, BENCH_COLUMNS_MAX);
+        if (!number(&p, 1, BENCH_MANY_MAX, &n) || *p)
+            return refuse(out, "N: \"%s\" is no number from 1 to %d", word, BENCH_MANY_MAX);
         c->columns[n] = true;
     }
     return true;
@@ -266,6 +266,33 @@ static bool add_mat_vec(struct bench_cases *out, const struct choice *choice) {
     return true;
 }
 
+static struct bench_case mat_mat(int type, int64_t m, int64_t k, int64_t n) {
+    struct bench_case c = mat_vec(type, &(struct shape){m, k, 0}, n);
+    c.op = BENCH_MMQ;
+    snprintf(c.name, sizeof c.name, "mmq %s m%" PRId64 " k%" PRId64 " n%" PRId64, ingot_type_name((ingot_type)type), m, k, n);
+    return c;
+}
+
+struct bench_case bench_f16_twin(const struct bench_case *c) {
+    return mat_mat(INGOT_TYPE_F16, c->m, c->k, c->n);
+}
+
+static bool add_mat_mat(struct bench_cases *out, const struct choice *choice) {
+    static const struct shape own[] = {{4096, 14336, 0}, {14336, 4096, 0}, {4096, 4096, 0}};
+    const struct shape *shapes = choice->own_shapes ? choice->shapes : own;
+    const int count = choice->own_shapes ? choice->shape_count : (int)(sizeof own / sizeof *own);
+    for (int s = 0; s < count; s++)
+        for (int type = 0; type < TYPES; type++)
+            for (int64_t n = BENCH_COLUMNS_MAX + 1; n <= BENCH_MANY_MAX; n++) {
+                if (shapes[s].experts || !choice->types[type] || !choice->columns[n] || !has_mat_vec(type)) continue;
+                struct bench_case c = mat_mat(type, shapes[s].m, shapes[s].k, n);
+                const struct bench_case twin = bench_f16_twin(&c);
+                if (c.pool < twin.pool) c.pool = twin.pool; /* it lies there in turn */
+                if (!add_case(out, choice, &c)) return false;
+            }
+    return true;
+}
+
 static bool add_dequant(struct bench_cases *out, const struct choice *choice) {
     static const struct shape square = {4096, 4096, 0};
     const struct shape *shapes = choice->own_shapes ? choice->shapes : &square;
@@ -322,7 +349,8 @@ bool bench_select(const struct bench_wish *wish, struct bench_cases *out) {
     if (!read_types(types ? types : ingot_build_info().types, &c, out)) return false;
     if (!read_columns(or_default(wish->columns, default_columns), &c, out)) return false;
     if (!read_shapes(shapes ? shapes : default_shapes, &c, out)) return false;
-    if ((c.ops[BENCH_MMVQ] && !add_mat_vec(out, &c)) || (c.ops[BENCH_DEQUANT] && !add_dequant(out, &c)) ||
+    if ((c.ops[BENCH_MMVQ] && !add_mat_vec(out, &c)) || (c.ops[BENCH_MMQ] && !add_mat_mat(out, &c)) ||
+        (c.ops[BENCH_DEQUANT] && !add_dequant(out, &c)) ||
         (c.ops[BENCH_LAUNCH] && !add_launch(out, &c))) {
         bench_cases_free(out);
         return false;
@@ -356,7 +384,7 @@ static const char help[] =
     "usage: bench [--list]\n"
     "  --list   shows the cases that are selected, and measures nothing\n"
     "Selection, from the environment (`make bench` passes it on):\n"
-    "  OPS      mmvq, dequant, launch     TYPES    \"q4_0 q4_K\"          N    \"1 2 4 8\": columns\n"
+    "  OPS      mmvq, mmq, dequant, launch     TYPES    \"q4_0 q4_K\"     N    \"1 8 512\": columns\n"
     "  SHAPES   rows x columns of the weights, \"4096x14336\", or x experts, \"768x2048x128\"\n"
     "  K        pattern of cases, 'mmvq q4_0*'     JSON   file for the same figures\n";
 

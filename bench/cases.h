@@ -3,6 +3,7 @@
  *
  *   mmvq      products of 1 to 8 columns for every type with mat-vec kernels (plain types, too); with experts, one
  *             mul_mat_id whose tokens choose 8 of them each
+ *   mmq       products of more columns, whatever kernel or GEMM takes them, with what they convert first
  *   dequant   block formats to f16
  *   launch    small kernels in a chain: what a launch costs, with programmatic dependent launch and without
  *
@@ -29,7 +30,8 @@
 enum {
     BENCH_LAUNCHES_MIN = 16,
     BENCH_LAUNCHES_MAX = 1024,
-    BENCH_COLUMNS_MAX = 8,
+    BENCH_COLUMNS_MAX = 8, /* mmvq; more are mmq's */
+    BENCH_MANY_MAX = 8192,
     BENCH_USED = 8, /* experts that a token chooses */
     BENCH_EXPERTS_MAX = 1024,
     BENCH_NO_TYPE = -1
@@ -71,6 +73,9 @@ struct bench_cases {
     int count;
     char error[512]; /* why bench_select refused */
 };
+
+/* The same product as an mmq case with weights in f16. */
+struct bench_case bench_f16_twin(const struct bench_case *c);
 
 /* Makes the cases of a selection, to be freed with bench_cases_free.  False, with `error` set: a word is malformed or
  * unknown, no case is left, or there is no memory. */

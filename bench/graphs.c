@@ -14,7 +14,7 @@ static ingot_tensor *weight(ingot_graph *g, ingot_type type, int64_t k, int64_t 
     return st == INGOT_OK ? ingot_weight(g, &t) : NULL;
 }
 
-/* ---- mmvq, dequant: launches with a matrix each */
+/* ---- mmvq, mmq, dequant: launches with a matrix each */
 
 static ingot_tensor *activations(ingot_graph *g, const struct bench_case *c, const struct bench_memory *memory) {
     if (c->experts) return leaf(g, INGOT_TYPE_F32, 3, (int64_t[]){c->k, 1, c->n}, memory->x);
@@ -132,7 +132,7 @@ ingot_status bench_graph(ingot_context *ctx, const struct bench_case *c, const s
                          ingot_graph **out, ingot_plan_info *info) {
     ingot_status st = ingot_graph_create(ctx, out);
     if (st != INGOT_OK) return st;
-    if (c->op == BENCH_MMVQ) add_products(*out, c, memory, alone);
+    if (c->op == BENCH_MMVQ || c->op == BENCH_MMQ) add_products(*out, c, memory, alone);
     if (c->op == BENCH_DEQUANT) add_decodings(*out, c, memory);
     if (c->op == BENCH_LAUNCH) add_chain(*out, c, memory);
     st = ingot_graph_plan(*out, NULL, info);

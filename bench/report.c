@@ -39,7 +39,9 @@ static void heading(struct bench_report *r, enum bench_op op) {
     if (op == BENCH_LAUNCH)
         fprintf(r->out, "\n%-38s %9s %15s %9s %9s\n", "case, in a dependent chain", "us", "us without PDL", "saved",
                 "launches");
-    else if (r->section == BENCH_OPS || r->section == BENCH_LAUNCH)
+    else if (op == BENCH_MMQ)
+        fprintf(r->out, "\n%-38s %9s %9s %9s %9s %8s\n", "case", "us", "TFLOP/s", "read us", "f16 us", "us/f16");
+    else if (r->section != BENCH_MMVQ && r->section != BENCH_DEQUANT)
         fprintf(r->out, "\n%-38s %9s %9s %9s %8s %8s\n", "case", "us", "chain us", "read us", "GB/s", "us/read");
     r->section = op;
 }
@@ -60,6 +62,10 @@ void bench_report_row(struct bench_report *r, const struct bench_case *c, const 
     fprintf(r->out, "%-38s %9.2f ", c->name, f->us);
     if (c->op == BENCH_LAUNCH) {
         fprintf(r->out, "%15.2f %9.2f %9d\n", f->plain_us, f->plain_us - f->us, f->launches);
+    } else if (c->op == BENCH_MMQ) {
+        fprintf(r->out, "%9.1f %9.1f ", 2.0 * (double)c->m * (double)c->k * (double)c->n / f->us / 1e6, f->read_us);
+        if (f->f16_us > 0) fprintf(r->out, "%9.2f %8.2f\n", f->f16_us, f->us / f->f16_us);
+        else fprintf(r->out, "%9s %8s\n", "-", "-");
     } else {
         if (f->chain_us > 0) fprintf(r->out, "%9.2f ", f->chain_us);
         else fprintf(r->out, "%9s ", "-");
@@ -71,6 +77,7 @@ void bench_report_row(struct bench_report *r, const struct bench_case *c, const 
         json_number(r->json, "us", f->us);
         json_number(r->json, "chain_us", f->chain_us);
         json_number(r->json, "read_us", f->read_us);
+        json_number(r->json, "f16_us", f->f16_us);
         json_number(r->json, "us_without_pdl", f->plain_us);
         fprintf(r->json, ", \"bytes\": %zu}", c->bytes);
     }

@@ -16,6 +16,7 @@ struct bench_figures {
     double us;       /* of a launch; of a launch case: of a step */
     double chain_us; /* mmvq: with the rounding of its activations */
     double read_us;  /* the read kernel on the same bytes */
+    double f16_us;   /* mmq: the same product with weights in f16 */
     double plain_us; /* launch: without programmatic dependent launch */
     int launches;    /* launch: of a step */
 };

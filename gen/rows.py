@@ -11,7 +11,7 @@ import books
 from quants import BLOCKS, BY_NAME, FLOATS
 
 # Families in the order of enum ingot_family.  A family's template is templates/<name>.cu.jinja, or the one its rows name.
-FAMILIES = ["dequant", "copy", "move", "quantize", "mmvq", "mmvq_ring", "mmvq_mma", "mmvf", "mmvf_ring", "mmvf_wide",
+FAMILIES = ["dequant", "copy", "move", "quantize", "mmvq", "mmvq_ring", "mmvq_mma", "mmq", "mmvf", "mmvf_ring", "mmvf_wide",
             "get_rows", "set_rows", "add", "mul", "rms_norm", "rope", "unary", "glu", "soft_max", "attn"]
 
 # How a tile is spelled in a symbol, and what number it is in the table.
@@ -133,6 +133,16 @@ BOOKED = list(books.BOOKS)
 # Formats that want the activations in another order (src/device/slab.cuh).
 X_ORDERS = {"iq4_nl": "slab_x_nibbles", "iq4_xs": "slab_x_nibbles", "mxfp4": "slab_x_nibbles", "nvfp4": "slab_x_nibbles_16"} | {
     type: "slab_x_pairs" for type in BOOKED}
+
+
+def mmq(type, n, mt, nt, across, min_blocks, threads=256):
+    """Items are tiles of the result.  A warp makes mt x nt tiles of 16 x 8; `across` warps lie side by side along columns."""
+    t = BY_NAME[type]
+    rows = 16 * mt * (threads // 32 // across)
+    assert 8 * nt * across == n and nt % 2 == 0
+    return row("mmq", type, n, TILE_COLUMNS, threads=threads, unit=rows, min_blocks=min_blocks, rows=rows, n=n, mt=mt, nt=nt,
+               across=across, depth=128,
+               cost=f"{rows} x {n} sums on int8 tensor cores; {8 * t.bytes / t.block:g} bits per weight.")
 
 
 def mmvf(type, n, rows, min_blocks, threads=256, unit=16):
@@ -289,6 +299,10 @@ def rows():
                 (type, (4 if type in ("iq3_xxs", "iq3_s") else 8, 4), 2 if type in ("iq2_s", "iq3_s") else 3) for type in BOOKED]
     out += [mmvq_ring(type, n, rows)                 for type, slots, _ in RINGS for n, rows in zip((1, 2), slots)]
     out += [mmvq_mma(type, depth)                    for type, _, depth in RINGS]
+
+    #            n, tiles of a warp, warps along n, blocks per SM
+    MMQ = [     (16, 1, 2, 1, 2), (64, 2, 4, 2, 2)]
+    out += [mmq(type, *shape)                        for type, *_ in MMVQ for shape in MMQ]
 
     #            type                                    n = 1       2       4       8
     MMVF = [    ("f32",                                     (2, 2), (2, 2), (2, 2), (2, 2)),

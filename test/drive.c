@@ -20,6 +20,7 @@ static bool streams(const struct ingot_kernel *row) {
 
 /* A row of a family that products might take in place of this row's. */
 static bool rival(const struct ingot_kernel *row, const struct ingot_kernel *other) {
+    if (row->family == INGOT_FAMILY_MMVQ && other->family == INGOT_FAMILY_MMQ) return true;
     return streams(other) && (streams(row) || row->family == INGOT_FAMILY_MMVQ || row->family == INGOT_FAMILY_MMVF);
 }
 

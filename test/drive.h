@@ -61,6 +61,6 @@ void q8_check(struct q8 q, const double *x, int64_t k, int64_t columns, const ch
 
 typedef void driver(const struct ingot_kernel *row);
 driver drive_dequant, drive_copy, drive_move, drive_get_rows, drive_set_rows;  /* drive_copies.c */
-driver drive_mmvq, drive_stream, drive_mmvf, drive_mmvf_ring, drive_mmvf_wide; /* drive_mmv.c */
+driver drive_mmvq, drive_mmq, drive_stream, drive_mmvf, drive_mmvf_ring, drive_mmvf_wide; /* drive_mmv.c */
 
 #endif

@@ -176,6 +176,23 @@ void drive_mmvq(const struct ingot_kernel *row) {
     drive_product(row, mmvq_case);
 }
 
+/* More columns than the mat-vec kernels take.  m, n: one, around the tile's edges, several tiles; k: parts of a stage, whole
+ * stages and a little more; matrices, strides that break every alignment, addends. */
+void drive_mmq(const struct ingot_kernel *row) {
+    const int64_t block = ingot_type_block((ingot_type)row->type), tile = row->tile, rows = row->unit;
+    const int64_t m[] = {1, 3, 63, rows - 1, rows, rows + 1, 2 * rows + 17};
+    const int64_t n[] = {9, 15, 16, 17, tile - 1, tile, tile + 1, 2 * tile + 3, 129};
+    const int64_t k[] = {block, 2 * block, 3 * block, 5 * block, 512, 1024 + block};
+    for (size_t i = 0; i < COUNT(m); i++)
+        mmvq_case(row, &(struct shape){m[i], tile + 1, 3 * block, 1, 1, 1, 1, i % 2, i % 4 > 1});
+    for (size_t i = 0; i < COUNT(n); i++)
+        if (n[i] > 8) mmvq_case(row, &(struct shape){33, n[i], block > 32 ? block : 96, 1, 1, 1, 1, i % 2, i % 2});
+    for (size_t i = 0; i < COUNT(k); i++)
+        if (k[i] % block == 0) mmvq_case(row, &(struct shape){37, 20, k[i], 1, 1, 1, 1, false, i % 2});
+    mmvq_case(row, &(struct shape){5, 11, block, 4, 3, 2, 1, true, true});
+    mmvq_case(row, &(struct shape){rows + 9, 12, 2 * block, 3, 2, 1, 2, false, false});
+}
+
 /* The streaming kernels take rows of whole units (64 columns, or slabs of 256) that start on 16 bytes. */
 void drive_stream(const struct ingot_kernel *row) {
     const ingot_type type = (ingot_type)row->type;

@@ -172,11 +172,13 @@ static void check_fused(const struct fused *f) {
                               .constant_weight = true,
                               .params.params.mul_mat.prec = f->prec};
     if (emit(&call) != INGOT_OK) check_fail("%s: %s", text_of(f), ingot_error(check_context()));
-    /* the same bits, unless the product alone goes to cuBLASLt: no plan fuses that one */
+    /* the same bits, unless the product alone goes to cuBLASLt or MMQ: no plan fuses that one */
     struct tensor *alone = one_by_one(f, w, w2, x, ids, add, dst->t.ne);
-    struct ingot_call product = call;
+    struct ingot_call product = call, apart;
     product.add[0] = product.add[1] = NULL, product.gated = false, product.up = NULL;
-    const bool fusible = ingot_mul_mat_is_mat_vec(check_context(), &product);
+    apart = product, apart.dst = &alone->t; /* where its strides choose another kernel */
+    const bool fusible = ingot_mul_mat_is_mat_vec(check_context(), &product) &&
+                         ingot_mul_mat_is_mat_vec(check_context(), &apart);
     tensor_download(alone), tensor_download(dst);
     check_result(dst, tensor_values(fusible ? alone : dst), 0.0, text_of(f));
     /* Activations in blocks of 32 are off by 1/254 of the largest at most, evenly: 2e-5 of the squares of the terms on the

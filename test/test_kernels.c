@@ -211,6 +211,7 @@ static driver *const drivers[INGOT_FAMILY_COUNT] = {
     [INGOT_FAMILY_MOVE] = drive_move,           [INGOT_FAMILY_QUANTIZE] = drive_quantize,
     [INGOT_FAMILY_MMVQ] = drive_mmvq,           [INGOT_FAMILY_MMVF] = drive_mmvf,
     [INGOT_FAMILY_MMVQ_RING] = drive_stream,    [INGOT_FAMILY_MMVQ_MMA] = drive_stream,
+    [INGOT_FAMILY_MMQ] = drive_mmq,
     [INGOT_FAMILY_MMVF_RING] = drive_mmvf_ring, [INGOT_FAMILY_MMVF_WIDE] = drive_mmvf_wide,
     [INGOT_FAMILY_GET_ROWS] = drive_get_rows,   [INGOT_FAMILY_SET_ROWS] = drive_set_rows,
     [INGOT_FAMILY_ADD] = drive_binary,          [INGOT_FAMILY_MUL] = drive_binary,

@@ -73,15 +73,17 @@ struct ingot_mmv_add {
  *   dst = glu(y + add[0], y2 + add[1])                         two: y is the gate, y2 = the same sum with w2
  * With ids, the matrix of (b, c) is number ids(b, c) of w (and of w2) instead: product by chosen experts, n = 1; b counts
  * the experts of a token, c the tokens.  An id outside 0 .. experts-1 reads no weight and gives NaN.
- * Columns beyond the tile are done in further passes (more blocks), so any n works with any tile. */
+ * Columns beyond the tile are done in further passes (more blocks), so any n works with any tile.
+ *
+ * MMQ: the same, of one matrix without ids, by tiles of `unit` rows and `tile` columns on int8 tensor cores. */
 struct ingot_mmv_args {
     /* What a block needs first comes first: arguments arrive by lines of 64 bytes, each a wait when a launch is new. */
     struct ingot_mmv_shape {      /* of launches that src/ops/mmv.c plans block by block */
         int32_t flags;            /* INGOT_MMV_ */
-        int32_t blocks;           /* per matrix of dst */
+        int32_t blocks;           /* per matrix of dst; MMQ: tiles down */
         int32_t grain;            /* rows: what a block has is a multiple, but for the last rows of a matrix */
         int32_t share, rest;      /* a block has share grains, the first `rest` blocks one more */
-        int32_t across;           /* warps along k */
+        int32_t across;           /* warps along k; MMQ: tiles along columns */
         int32_t inverse;          /* warp * inverse >> 16 is warp / across */
         int32_t units;            /* columns of a row, in units of 64, slabs of 256 or (MMVF_WIDE) chunks */
         int32_t depth;            /* slots of a warp's ring */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* mmv.h - the choice of a mat-vec kernel and of its launch. */
+/* mmv.h - the choice of a mat-vec or mat-mat kernel and of its launch. */
 #ifndef INGOT_MMV_H
 #define INGOT_MMV_H
 
@@ -13,5 +13,11 @@ const struct ingot_kernel *ingot_mmv_kernel(const ingot_context *ctx, enum ingot
  * and *grid.  NULL: there is none.  grid->blocks is more than 2^31-1 where that many would be needed. */
 const struct ingot_kernel *ingot_mmv_plan(const ingot_context *ctx, enum ingot_family family, ingot_type type,
                                           struct ingot_mmv_args *args, struct ingot_grid *grid);
+
+/* The MMQ kernel for n columns: the smallest tile that holds them, else the largest there is.  NULL: none. */
+const struct ingot_kernel *ingot_mmq_kernel(const ingot_context *ctx, ingot_type type, int64_t n);
+/* The same with its launch, for products of one matrix without ids; fills args->shape and *grid as ingot_mmv_plan. */
+const struct ingot_kernel *ingot_mmq_plan(const ingot_context *ctx, ingot_type type, struct ingot_mmv_args *args,
+                                          struct ingot_grid *grid);
 
 #endif

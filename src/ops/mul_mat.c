@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* mul_mat.c - matrix products: which path a product takes, and the conversions that path needs.
  *
- *   weights       few columns, or no cuBLASLt        many columns
- *   block format  B to q8, MMVQ                      A and B to f16, GEMM
- *   f32 f16 bf16  B to f32, MMVF                     B to A's type, GEMM
+ *   weights       few columns          many columns, cuBLASLt     many columns without it
+ *   block format  B to q8, MMVQ        A and B to f16, GEMM       B to q8, MMQ
+ *   f32 f16 bf16  B to f32, MMVF       B to A's type, GEMM        B to f32, MMVF
  *
  * MUL_MAT_ID is the left column, whatever the number of tokens: dst's matrices are pairs of an expert and a token, of
  * one column each, and the kernel looks the expert's matrix up.
@@ -14,7 +14,7 @@
  * the run needs. */
 #include "mmv.h"
 
-enum path { PATH_NONE, PATH_MMVQ, PATH_MMVF, PATH_GEMM };
+enum path { PATH_NONE, PATH_MMVQ, PATH_MMQ, PATH_MMVF, PATH_GEMM };
 
 /* What is multiplied after dimensions are folded: A repeated over dimension 2 or 3 of B is one matrix with more columns
  * whenever those lie one stride apart. */
@@ -171,8 +171,10 @@ static struct choice choose(ingot_context *ctx, const struct ingot_call *call) {
 
     if (ingot_is_block_type(a->type)) {
         bool mmvq = !exact && mmvq_works(ctx, call);
+        bool many = !few && !call->gated && ingot_mmq_kernel(ctx, a->type, INGOT_MMV_COLUMNS + 1) != NULL;
+        enum path path_q8 = many ? PATH_MMQ : PATH_MMVQ;
         if (mmvq && (few || call->have_q8_in)) {
-            c.path = PATH_MMVQ;
+            c.path = path_q8;
             return c;
         }
         if (!exact && !few && gemm_works(ctx, call, INGOT_TYPE_F16, c.staged)) {
@@ -181,7 +183,7 @@ static struct choice choose(ingot_context *ctx, const struct ingot_call *call) {
             return c;
         }
         if (mmvq) {
-            c.path = PATH_MMVQ;
+            c.path = path_q8;
             return c;
         }
         if (ingot_find_copy(ctx, a->type, INGOT_TYPE_F32) == NULL) return c;
@@ -198,15 +200,22 @@ static struct choice choose(ingot_context *ctx, const struct ingot_call *call) {
 }
 
 bool ingot_mul_mat_wants_q8(ingot_context *ctx, const struct ingot_call *call) {
-    return !ingot_is_empty(call->dst) && choose(ctx, call).path == PATH_MMVQ;
+    enum path path = ingot_is_empty(call->dst) ? PATH_NONE : choose(ctx, call).path;
+
+    return path == PATH_MMVQ || path == PATH_MMQ;
+}
+
+/* Which path the product takes whatever is added to it. */
+static enum path path_alone(ingot_context *ctx, const struct ingot_call *call) {
+    struct ingot_call alone = *call;
+
+    alone.add[0] = alone.add[1] = NULL;
+    return ingot_is_empty(call->dst) ? PATH_NONE : choose(ctx, &alone).path;
 }
 
 bool ingot_mul_mat_is_mat_vec(ingot_context *ctx, const struct ingot_call *call) {
-    struct ingot_call alone = *call;
-    enum path path;
+    enum path path = path_alone(ctx, call);
 
-    alone.add[0] = alone.add[1] = NULL;
-    path = ingot_is_empty(call->dst) ? PATH_NONE : choose(ctx, &alone).path;
     return path == PATH_MMVQ || path == PATH_MMVF;
 }
 
@@ -215,7 +224,7 @@ bool ingot_mul_mat_takes_add(ingot_context *ctx, const struct ingot_call *call, 
     if (add->ne[0] != call->dst->ne[0]) return false;
     for (int i = 1; i < 4; i++)
         if (add->ne[i] != 1 && add->ne[i] != call->dst->ne[i]) return false;
-    return ingot_mul_mat_is_mat_vec(ctx, call);
+    return ingot_mul_mat_is_mat_vec(ctx, call) || path_alone(ctx, call) == PATH_MMQ;
 }
 
 bool ingot_mul_mat_takes_glu(ingot_context *ctx, const struct ingot_call *gate, const struct ingot_call *up) {
@@ -312,7 +321,7 @@ static struct ingot_mmv_args mmv_args(const struct ingot_call *call, const struc
     return args;
 }
 
-/* dst = A * B by MMVQ (q8 given) or MMVF. */
+/* dst = A * B by MMVQ or MMQ (q8 given) or MMVF. */
 static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum ingot_family family,
                              struct ingot_arg_q8 q8) {
     const struct ingot_call *call = em->call;
@@ -323,11 +332,12 @@ static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum i
     if (call->gated && call->up == NULL) split_rows(p);
     fold(p, family == INGOT_FAMILY_MMVF);
     args = mmv_args(call, p, q8);
-    kernel = ingot_mmv_plan(em->ctx, family, p->a.type, &args, &grid);
+    kernel = family == INGOT_FAMILY_MMQ ? ingot_mmq_plan(em->ctx, p->a.type, &args, &grid)
+                                        : ingot_mmv_plan(em->ctx, family, p->a.type, &args, &grid);
     return ingot_emit_grid(em, kernel, grid, &args, sizeof args);
 }
 
-static ingot_status emit_mmvq(struct ingot_emitter *em, struct product *p) {
+static ingot_status emit_q8(struct ingot_emitter *em, struct product *p, enum ingot_family family) {
     const struct ingot_call *call = em->call;
     struct ingot_arg_q8 q8 = call->q8_in;
     void *base = NULL;
@@ -338,7 +348,7 @@ static ingot_status emit_mmvq(struct ingot_emitter *em, struct product *p) {
         q8 = ingot_q8_at(base, &p->b);
         INGOT_TRY(ingot_emit_q8(em, &p->b, q8), st, done);
     }
-    INGOT_TRY(emit_mmv(em, p, INGOT_FAMILY_MMVQ, q8), st, done);
+    INGOT_TRY(emit_mmv(em, p, family, q8), st, done);
 done:
     return st;
 }
@@ -429,11 +439,12 @@ ingot_status ingot_emit_mul_mat(struct ingot_emitter *em, const struct ingot_cal
     ingot_status st = INGOT_OK;
 
     if (call->up != NULL) p.up = *call->up;
-    if (c.path == PATH_NONE || (call->have_q8_in && c.path != PATH_MMVQ)) return no_path(em, call);
+    if (c.path == PATH_NONE || (call->have_q8_in && c.path != PATH_MMVQ && c.path != PATH_MMQ)) return no_path(em, call);
     if (c.staged) INGOT_TRY(em->scratch(em, (size_t)ingot_tensor_elements(&p.d) * sizeof(float), &p.d.data), st, done);
     INGOT_TRY(take_addends(em, &p), st, done);
     result = p.d;
-    if (c.path == PATH_MMVQ) INGOT_TRY(emit_mmvq(em, &p), st, done);
+    if (c.path == PATH_MMVQ) INGOT_TRY(emit_q8(em, &p, INGOT_FAMILY_MMVQ), st, done);
+    if (c.path == PATH_MMQ) INGOT_TRY(emit_q8(em, &p, INGOT_FAMILY_MMQ), st, done);
     if (c.path == PATH_MMVF) INGOT_TRY(emit_mmvf(em, &p, c.type), st, done);
     if (c.path == PATH_GEMM) INGOT_TRY(emit_gemm(em, &p, c.type, c.staged), st, done);
     if (c.staged) INGOT_TRY(ingot_emit_copy(em, &result, call->dst), st, done);
