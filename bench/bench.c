@@ -234,8 +234,11 @@ static bool measure_mmq(struct machine *m, const struct bench_case *c, struct be
 }
 
 static void measure(struct machine *m, const struct bench_case *c, struct bench_report *report) {
-    static bool (*const how[])(struct machine *, const struct bench_case *, struct bench_figures *, const char **) = {
-        [BENCH_MMVQ] = measure_mmvq, [BENCH_MMQ] = measure_mmq, [BENCH_DEQUANT] = measure_dequant, [BENCH_LAUNCH] = measure_launch};
+    static bool (*const how[])(struct machine *, const struct bench_case *, struct bench_figures *,
+                               const char **) = {[BENCH_MMVQ] = measure_mmvq,
+                                                 [BENCH_MMQ] = measure_mmq,
+                                                 [BENCH_DEQUANT] = measure_dequant,
+                                                 [BENCH_LAUNCH] = measure_launch};
     struct bench_figures f = {0};
     const char *why = c->skip;
     char text[64];

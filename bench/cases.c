@@ -269,7 +269,8 @@ static bool add_mat_vec(struct bench_cases *out, const struct choice *choice) {
 static struct bench_case mat_mat(int type, int64_t m, int64_t k, int64_t n) {
     struct bench_case c = mat_vec(type, &(struct shape){m, k, 0}, n);
     c.op = BENCH_MMQ;
-    snprintf(c.name, sizeof c.name, "mmq %s m%" PRId64 " k%" PRId64 " n%" PRId64, ingot_type_name((ingot_type)type), m, k, n);
+    snprintf(c.name, sizeof c.name, "mmq %s m%" PRId64 " k%" PRId64 " n%" PRId64, ingot_type_name((ingot_type)type), m,
+             k, n);
     return c;
 }
 
@@ -350,8 +351,7 @@ bool bench_select(const struct bench_wish *wish, struct bench_cases *out) {
     if (!read_columns(or_default(wish->columns, default_columns), &c, out)) return false;
     if (!read_shapes(shapes ? shapes : default_shapes, &c, out)) return false;
     if ((c.ops[BENCH_MMVQ] && !add_mat_vec(out, &c)) || (c.ops[BENCH_MMQ] && !add_mat_mat(out, &c)) ||
-        (c.ops[BENCH_DEQUANT] && !add_dequant(out, &c)) ||
-        (c.ops[BENCH_LAUNCH] && !add_launch(out, &c))) {
+        (c.ops[BENCH_DEQUANT] && !add_dequant(out, &c)) || (c.ops[BENCH_LAUNCH] && !add_launch(out, &c))) {
         bench_cases_free(out);
         return false;
     }

@@ -341,7 +341,8 @@ static void launches_run_and_fail_with_a_text(void **state) {
     struct ingot_dequant_args args = {0};
     FAILS(ingot_launch(ctx, &kernel, (struct ingot_grid){.blocks = 0}, &args), INGOT_ERR_INVALID);
     FAILS(ingot_launch(ctx, &kernel, (struct ingot_grid){.blocks = -5}, &args), INGOT_ERR_INVALID);
-    FAILS(ingot_launch(ctx, &kernel, (struct ingot_grid){.blocks = (int64_t)INT_MAX + 1}, &args), INGOT_ERR_UNSUPPORTED);
+    FAILS(ingot_launch(ctx, &kernel, (struct ingot_grid){.blocks = (int64_t)INT_MAX + 1}, &args),
+          INGOT_ERR_UNSUPPORTED);
     assert_non_null(strstr(ingot_error(ctx), kernel.symbol));
     kernel.threads = 4096; /* no block is that large */
     FAILS(ingot_launch(ctx, &kernel, (struct ingot_grid){.blocks = 7}, &args), INGOT_ERR_CUDA);

@@ -127,7 +127,8 @@ static double *in_float64(const struct fused *f, const struct tensor *w, const s
                 double most = 0.0; /* at the corners of where the sums may lie */
                 for (int corner = 0; corner < 4; corner++)
                     most = fmax(most, fabs(finished(f, y[0] + (corner % 2 ? off[0] : -off[0]),
-                                                    y[1] + (corner / 2 ? off[1] : -off[1])) - value));
+                                                    y[1] + (corner / 2 ? off[1] : -off[1])) -
+                                           value));
                 *slack += most * most + 1e-10 * value * value;
                 *at++ = value;
             }
@@ -177,8 +178,8 @@ static void check_fused(const struct fused *f) {
     struct ingot_call product = call, apart;
     product.add[0] = product.add[1] = NULL, product.gated = false, product.up = NULL;
     apart = product, apart.dst = &alone->t; /* where its strides choose another kernel */
-    const bool fusible = ingot_mul_mat_is_mat_vec(check_context(), &product) &&
-                         ingot_mul_mat_is_mat_vec(check_context(), &apart);
+    const bool fusible =
+        ingot_mul_mat_is_mat_vec(check_context(), &product) && ingot_mul_mat_is_mat_vec(check_context(), &apart);
     tensor_download(alone), tensor_download(dst);
     check_result(dst, tensor_values(fusible ? alone : dst), 0.0, text_of(f));
     /* Activations in blocks of 32 are off by 1/254 of the largest at most, evenly: 2e-5 of the squares of the terms on the

@@ -207,24 +207,33 @@ static void drive_attention(const struct ingot_kernel *row) {
 /* ================================================== The table ===================================================== */
 
 static driver *const drivers[INGOT_FAMILY_COUNT] = {
-    [INGOT_FAMILY_DEQUANT] = drive_dequant,     [INGOT_FAMILY_COPY] = drive_copy,
-    [INGOT_FAMILY_MOVE] = drive_move,           [INGOT_FAMILY_QUANTIZE] = drive_quantize,
-    [INGOT_FAMILY_MMVQ] = drive_mmvq,           [INGOT_FAMILY_MMVF] = drive_mmvf,
-    [INGOT_FAMILY_MMVQ_RING] = drive_stream,    [INGOT_FAMILY_MMVQ_MMA] = drive_stream,
+    [INGOT_FAMILY_DEQUANT] = drive_dequant,
+    [INGOT_FAMILY_COPY] = drive_copy,
+    [INGOT_FAMILY_MOVE] = drive_move,
+    [INGOT_FAMILY_QUANTIZE] = drive_quantize,
+    [INGOT_FAMILY_MMVQ] = drive_mmvq,
+    [INGOT_FAMILY_MMVF] = drive_mmvf,
+    [INGOT_FAMILY_MMVQ_RING] = drive_stream,
+    [INGOT_FAMILY_MMVQ_MMA] = drive_stream,
     [INGOT_FAMILY_MMQ] = drive_mmq,
-    [INGOT_FAMILY_MMVF_RING] = drive_mmvf_ring, [INGOT_FAMILY_MMVF_WIDE] = drive_mmvf_wide,
-    [INGOT_FAMILY_GET_ROWS] = drive_get_rows,   [INGOT_FAMILY_SET_ROWS] = drive_set_rows,
-    [INGOT_FAMILY_ADD] = drive_binary,          [INGOT_FAMILY_MUL] = drive_binary,
-    [INGOT_FAMILY_RMS_NORM] = drive_rms_norm,   [INGOT_FAMILY_ROPE] = drive_rope,
-    [INGOT_FAMILY_UNARY] = drive_unary,         [INGOT_FAMILY_GLU] = drive_glu,
-    [INGOT_FAMILY_SOFT_MAX] = drive_soft_max,   [INGOT_FAMILY_ATTN] = drive_attention,
+    [INGOT_FAMILY_MMVF_RING] = drive_mmvf_ring,
+    [INGOT_FAMILY_MMVF_WIDE] = drive_mmvf_wide,
+    [INGOT_FAMILY_GET_ROWS] = drive_get_rows,
+    [INGOT_FAMILY_SET_ROWS] = drive_set_rows,
+    [INGOT_FAMILY_ADD] = drive_binary,
+    [INGOT_FAMILY_MUL] = drive_binary,
+    [INGOT_FAMILY_RMS_NORM] = drive_rms_norm,
+    [INGOT_FAMILY_ROPE] = drive_rope,
+    [INGOT_FAMILY_UNARY] = drive_unary,
+    [INGOT_FAMILY_GLU] = drive_glu,
+    [INGOT_FAMILY_SOFT_MAX] = drive_soft_max,
+    [INGOT_FAMILY_ATTN] = drive_attention,
 };
 
 static void test_row(void **state) {
     const struct ingot_kernel *row = *state;
     if (!drivers[row->family])
-        check_fail("%s: family %s has no driver", row->symbol,
-                   ingot_family_name((enum ingot_family)row->family));
+        check_fail("%s: family %s has no driver", row->symbol, ingot_family_name((enum ingot_family)row->family));
     if (!only_begin(row)) {
         print_message("%s: this device has no code for it\n", row->symbol);
         skip();

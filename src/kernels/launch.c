@@ -20,16 +20,16 @@ static ingot_status opt_in(ingot_context *ctx, const struct ingot_kernel *kernel
     ingot_status st;
 
     if (smem <= 48 * 1024 || (flags && (*flags & INGOT_ROW_OPTED_IN) != 0)) return INGOT_OK;
-    st = ingot_check_cuda(
-        ctx,
-        cudaFuncSetAttribute(ingot_kernel_stub(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             (int)ctx->info.shared_per_block),
-        "cudaFuncSetAttribute");
+    st = ingot_check_cuda(ctx,
+                          cudaFuncSetAttribute(ingot_kernel_stub(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                               (int)ctx->info.shared_per_block),
+                          "cudaFuncSetAttribute");
     if (st == INGOT_OK && flags) *flags |= INGOT_ROW_OPTED_IN;
     return st;
 }
 
-ingot_status ingot_launch(ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_grid grid, const void *args) {
+ingot_status ingot_launch(ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_grid grid,
+                          const void *args) {
     const uint32_t threads = grid.threads ? grid.threads : kernel->threads, smem = grid.smem ? grid.smem : kernel->smem;
     uint8_t *flags = ingot_table_flags(ctx->table, kernel);
     cudaLaunchAttribute attribute = {.id = cudaLaunchAttributeProgrammaticStreamSerialization};

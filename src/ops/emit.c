@@ -121,8 +121,7 @@ ingot_status ingot_emit_grid(struct ingot_emitter *em, const struct ingot_kernel
         return ingot_fail(em->ctx, INGOT_ERR_UNSUPPORTED, "%s: %s needs more than 2^31-1 blocks",
                           describe_call(em->call, text), kernel->symbol);
     memcpy(command.u.args, args, bytes);
-    if (!em->dry && em->ctx->log != NULL)
-        ingot_log_choice(em->ctx, describe_call(em->call, text), kernel, grid.blocks);
+    if (!em->dry && em->ctx->log != NULL) ingot_log_choice(em->ctx, describe_call(em->call, text), kernel, grid.blocks);
     return em->push(em, &command);
 }
 

@@ -21,19 +21,21 @@ enum {
     RING_LEAST = 8,         /* rows of a block at least */
     RING_BARS = 1024,       /* bytes of barriers */
     RING_ACROSS = 16,       /* warps along k at most */
-    UNIT = 64, SLICE = 32 * UNIT, /* columns of a lane, of a warp */
-    RING_COLUMNS = 1024,    /* of a warp of MMVF_RING */
-    RING_ROWS = 2048,       /* of a block of MMVF_RING, times warps along k, at most */
-    WIDE_BYTES = 1024,      /* of a row in a warp's slot of MMVF_WIDE */
+    UNIT = 64,
+    SLICE = 32 * UNIT,   /* columns of a lane, of a warp */
+    RING_COLUMNS = 1024, /* of a warp of MMVF_RING */
+    RING_ROWS = 2048,    /* of a block of MMVF_RING, times warps along k, at most */
+    WIDE_BYTES = 1024,   /* of a row in a warp's slot of MMVF_WIDE */
     WIDE_DEPTH = 2,
-    WIDE_STAGES = 4,        /* of activations at most */
-    WIDE_ROWS = 256,        /* of a block at most */
-    WIDE_FEW_ROWS = 2048,   /* of a matrix: a tile or two for each multiprocessor of a large chip */
-    MMA_WARPS = 8,          /* of a block of MMVQ_MMA at most */
-    MMA_SUMS = 512,         /* bytes of a warp's sums */
-    SLAB = 256, TILE = 16,
-    X_COLUMN = 256 + 64,    /* bytes of a column of a slab's activations and its scales */
-    BLOCK_RESERVE = 1024    /* bytes of shared memory that CUDA takes for each block */
+    WIDE_STAGES = 4,      /* of activations at most */
+    WIDE_ROWS = 256,      /* of a block at most */
+    WIDE_FEW_ROWS = 2048, /* of a matrix: a tile or two for each multiprocessor of a large chip */
+    MMA_WARPS = 8,        /* of a block of MMVQ_MMA at most */
+    MMA_SUMS = 512,       /* bytes of a warp's sums */
+    SLAB = 256,
+    TILE = 16,
+    X_COLUMN = 256 + 64, /* bytes of a column of a slab's activations and its scales */
+    BLOCK_RESERVE = 1024 /* bytes of shared memory that CUDA takes for each block */
 };
 
 static int64_t least(int64_t a, int64_t b) {
@@ -113,7 +115,8 @@ static bool plan_ring(const ingot_context *ctx, const struct ingot_kernel *kerne
     if (fixed + slot * depth > shared) depth = shared > fixed ? (shared - fixed) / slot : 0;
     if (depth < 1) return false;
     int64_t smem = fixed + slot * depth, fit = (shared + BLOCK_RESERVE) / (smem + BLOCK_RESERVE);
-    if (slots > groups) smem = most(smem, no_room_for_more(ctx, least(fit, least(2, parts(blocks * matrices(a), sms)))));
+    if (slots > groups)
+        smem = most(smem, no_room_for_more(ctx, least(fit, least(2, parts(blocks * matrices(a), sms)))));
     a->shape.blocks = (int32_t)blocks;
     set_across(a, across);
     a->shape.units = (int32_t)units;
@@ -241,7 +244,7 @@ static bool plan_wide(const ingot_context *ctx, const struct ingot_kernel *kerne
 
 static const struct {
     enum ingot_family family, sister; /* `sister` takes what `family` does not */
-    int64_t           from; /* columns */
+    int64_t from;                     /* columns */
     bool (*plan)(const ingot_context *ctx, const struct ingot_kernel *kernel, struct ingot_mmv_args *a,
                  struct ingot_grid *grid);
 } streaming[] = {
@@ -251,7 +254,8 @@ static const struct {
     {INGOT_FAMILY_MMVF_WIDE, INGOT_FAMILY_MMVF, 1, plan_wide},
 };
 
-const struct ingot_kernel *ingot_mmv_kernel(const ingot_context *ctx, enum ingot_family family, ingot_type type, int64_t n) {
+const struct ingot_kernel *ingot_mmv_kernel(const ingot_context *ctx, enum ingot_family family, ingot_type type,
+                                            int64_t n) {
     const struct ingot_kernel *kernel = NULL;
 
     for (int64_t tile = least(n, INGOT_MMV_COLUMNS); tile >= 1 && kernel == NULL; tile--)

@@ -439,7 +439,8 @@ ingot_status ingot_emit_mul_mat(struct ingot_emitter *em, const struct ingot_cal
     ingot_status st = INGOT_OK;
 
     if (call->up != NULL) p.up = *call->up;
-    if (c.path == PATH_NONE || (call->have_q8_in && c.path != PATH_MMVQ && c.path != PATH_MMQ)) return no_path(em, call);
+    if (c.path == PATH_NONE || (call->have_q8_in && c.path != PATH_MMVQ && c.path != PATH_MMQ))
+        return no_path(em, call);
     if (c.staged) INGOT_TRY(em->scratch(em, (size_t)ingot_tensor_elements(&p.d) * sizeof(float), &p.d.data), st, done);
     INGOT_TRY(take_addends(em, &p), st, done);
     result = p.d;
