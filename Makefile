@@ -186,12 +186,15 @@ $(SIMTTESTS:%=$(B)/test/simt/%): $(B)/test/simt/%: $(B)/obj/test/simt/%.o $(pats
 test-programs: $(TESTBIN) $(B)/llama
 
 ## test: builds and runs every test that needs no GPU; K='ingot_mmvq_*' runs the kernel rows that match
-test:
+test: $(if $(K),,whole-build)
 	@tools/setup.sh build test model
 	@tools/test.sh cpu '$(K)'
 
+whole-build:
+	@case '$(QUANTS)/$(BENCH_OPS)$(OPS)' in all/all|all/allall) ;; *) echo "test: the tests want every type and op (QUANTS=all OPS=all); with K='ingot_mmvq_q4_K_*' rows of a part are tested" >&2; exit 1;; esac
+
 ## test-gpu: the same tests on the CUDA build, on the GPU of this machine
-test-gpu:
+test-gpu: $(if $(K),,whole-build)
 	@tools/setup.sh build test model
 	@tools/test.sh gpu '$(K)'
 

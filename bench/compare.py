@@ -10,6 +10,7 @@ or a file make no sense, or nothing is in both files.
 import argparse
 import json
 import math
+import os
 import sys
 
 
@@ -18,8 +19,8 @@ class Malformed(Exception):
 
 
 def positive(value, what):
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
-        raise Malformed(f"{what} is {json.dumps(value)}, expected a positive number")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 1e-9 <= value <= 1e15:
+        raise Malformed(f"{what} is {json.dumps(value)[:40]}, expected a positive number")
     return float(value)
 
 
@@ -37,7 +38,7 @@ def load(path, field):
     rows = {}
     for number, row in enumerate(data["rows"]):
         case = row.get("case") if isinstance(row, dict) else None
-        if not isinstance(case, str) or not case:
+        if not isinstance(case, str) or not case or not case.isprintable():
             raise Malformed(f"{path}: row {number} has no case")
         if case in rows:
             raise Malformed(f"{path}: \"{case}\" is there twice")
@@ -107,4 +108,11 @@ def main(argv=None, out=sys.stdout, err=sys.stderr):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        status = main()
+        sys.stdout.flush()
+    except OSError as error:  # a pipe that ends early, a full disk
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"compare: the table could not be written: {error.strerror}", file=sys.stderr)
+        status = 2
+    sys.exit(status)

@@ -40,7 +40,7 @@
  * Ownership  Handles belong to the caller, who destroys them; destroy functions accept NULL.  Tensors are plain data:
  *            the library copies the descriptor and never owns or frees tensor data that the caller passed.
  * Shapes     GGUF order: ne[0] is the contiguous dimension.  A dimension of 0 makes an empty tensor: a success that
- *            does nothing.
+ *            does nothing if it is dst.  Sums over k = 0 are 0.
  * Absent     An optional source is a NULL pointer.
  *
  * Environment: INGOT_LOG=1 messages on stderr; INGOT_ARCH=sm75|sm80|sm90a at most this class of kernels;
@@ -334,9 +334,9 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
  *            row are the gate, the rest is up, and dst is [f, ..].
  * SOFT_MAX   softmax(scale * x + mask) over dimension 0.  mask [k, >= q, h' , b'] with h % h' = 0, b % b' = 0.  A row
  *            that is wholly masked (-inf) gives 0.
- * MUL_MAT    dst(i,j) = sum over k of A(k,i) * B(k,j); B % b = 0 and C % c = 0: A is repeated over dims 2 and 3.  With
- *            prec DEFAULT and a block format A, B is rounded to 8-bit blocks of 32, or for more than 8 columns
- *            to f16; with an f16 or bf16 A and more than 8 columns it may be rounded to A's type.  With F32
+ * MUL_MAT    dst(i,j) = sum over k of A(k,i) * B(k,j); B % b = 0 and C % c = 0: matrix (j,l) of B meets
+ *            matrix (j / (B/b), l / (C/c)) of A.  With prec DEFAULT and a block format A, B is rounded to 8-bit
+ *            blocks of 32, or for more than 8 columns, where there is cuBLASLt, to f16; with an f16 or bf16 A and more than 8 columns it may be rounded to A's type.  With F32
  *            nothing is rounded, nor up to 8 columns with an A in q8_1 or q8_K, which are no formats of weights.
  *            Sums are f32.
  * MUL_MAT_ID dst(:,e,i) = A(:,:,ids(e,i))^T B(:,e % s,i): token i by the u experts that its ids choose, out of E; u % s

@@ -161,11 +161,17 @@ static void misuse(int number, ingot_graph *g, ingot_tensor *stranger) {
     }
 }
 
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
 static void graph_misuse(void **state) {
     static const char *const names[] = {
         "get_rows", "set_rows", "cpy",     "cpy",       "cpy",       "add",  "mul",  "rms_norm", "rope",    "silu",
         "glu",      "soft_max", "mul_mat", "attention", "attention", "view", "view", "reshape",  "reshape", "permute",
         "permute",  "leaf",     "weight",  "leaf",      "leaf",      "silu", "add",  "weight",   "output",  "view"};
+    static const char *const expected[COUNT(names)] = {[15] = "past the end at 1536",
+                                                       [16] = "expected multiples of 4",
+                                                       [17] = "65 elements, expected 384",
+                                                       [22] = "expected a multiple of q4_0's block of 32"};
     struct rig *r = rig_open(true, true);
     ingot_graph *other = NULL;
     (void)state;
@@ -179,6 +185,8 @@ static void graph_misuse(void **state) {
         misuse(i, g, stranger);
         snprintf(first, sizeof first, "%s", ingot_error(r->ctx));
         if (!strstr(first, names[i])) check_fail("misuse %d says \"%s\", not %s", i, first, names[i]);
+        if (expected[i] && !strstr(first, expected[i]))
+            check_fail("misuse %d says \"%s\", not %s", i, first, expected[i]);
         assert_null(ingot_add(g, NULL, NULL)); /* NULL passed on; the first error stays */
         assert_null(plain(g, INGOT_TYPE_F32, 4, 1, 1, 1));
         assert_int_equal(ingot_graph_plan(g, NULL, &info), INGOT_ERR_INVALID);

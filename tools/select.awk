@@ -26,6 +26,7 @@ function known_level(name, level) {
     if (level ~ /^(7[5-9]|8[0-9]|9[0-9]|1[0-9][0-9])[af]?$/) return
     print name ": \"" level "\" is no chip that CUDA 13 compiles for, expected 75, 80, 90a and the like" > "/dev/stderr"; bad = 1
 }
+function names(known,    w, text) { for (w in known) text = text " " tolower(w); return text }
 function gencode(chip) { return " -gencode arch=compute_" chip ",code=sm_" chip }
 function ptxcode(level) { return " -gencode arch=compute_" level ",code=compute_" level }
 /^ *INGOT_KERNEL\(/ {
@@ -48,7 +49,7 @@ function ptxcode(level) { return " -gencode arch=compute_" level ",code=compute_
     if (!simt) print "GENCODE_" symbol " :=" code > mk
 }
 END {
-    for (w in want_quant) if (w != "ALL" && !(w in known_quant)) { print "QUANTS: no kernel of type " tolower(w) > "/dev/stderr"; bad = 1 }
-    for (w in want_op) if (w != "ALL" && !(w in known_op)) { print "OPS: no kernel family " tolower(w) > "/dev/stderr"; bad = 1 }
+    for (w in want_quant) if (w != "ALL" && !(w in known_quant)) { print "QUANTS: no kernel of type " tolower(w) "; there are:" names(known_quant) > "/dev/stderr"; bad = 1 }
+    for (w in want_op) if (w != "ALL" && !(w in known_op)) { print "OPS: no kernel family " tolower(w) "; there are:" names(known_op) > "/dev/stderr"; bad = 1 }
     exit bad
 }

@@ -119,29 +119,44 @@ static int64_t checked_span(const ingot_tensor *t) {
     return span;
 }
 
-/* What is wrong with a descriptor, or NULL. */
-static const char *descriptor_fault(const ingot_tensor *t, size_t offset) {
+enum { FAULT = 160 }; /* bytes of a fault's text */
+
+/* What is wrong with a descriptor, or NULL; may be written to text. */
+static const char *descriptor_fault(const ingot_tensor *t, size_t offset, char text[FAULT]) {
     int64_t block = ingot_type_block(t->type), elements = 1;
     size_t size = ingot_type_size(t->type), align = ingot_type_alignment(t->type);
     if (block <= 0 || size == 0) return "the type is unknown";
     for (int i = 0; i < 4; i++) {
         if (t->ne[i] < 0) return "a dimension is negative";
-        if (t->ne[i] > 1 && t->nb[i] % align) return "a stride is no multiple of the element's alignment";
+        if (t->ne[i] > 1 && t->nb[i] % align) {
+            snprintf(text, FAULT, "nb[%d] is %zu, expected a multiple of %zu", i, t->nb[i], align);
+            return text;
+        }
     }
     for (int i = 0; i < 4; i++)
         if (t->ne[i] && !ingot_mul_size(elements, t->ne[i], &elements)) return "the size does not fit in 63 bits";
-    if (t->ne[0] % block) return "dimension 0 is no multiple of the type's block";
-    if (block > 1 && t->nb[0] != size) return "the blocks of a row are not contiguous";
-    if (offset % align || (uintptr_t)t->data % align) return "the data is not aligned to the element";
+    if (t->ne[0] % block) {
+        snprintf(text, FAULT, "ne[0] is %lld, expected a multiple of %s's block of %lld", (long long)t->ne[0],
+                 ingot_type_name(t->type), (long long)block);
+        return text;
+    }
+    if (block > 1 && t->nb[0] != size) {
+        snprintf(text, FAULT, "nb[0] is %zu, expected the block's %zu bytes", t->nb[0], size);
+        return text;
+    }
+    if (offset % align || (uintptr_t)t->data % align) {
+        snprintf(text, FAULT, "the data is at %p, offset %zu, expected multiples of %zu", t->data, offset, align);
+        return text;
+    }
     if (checked_span(t) < 0) return "the size does not fit in 63 bits";
     return NULL;
 }
 
 static ingot_tensor *add_leaf(ingot_graph *g, const ingot_tensor *t, enum ingot_origin origin, const char *builder) {
-    char text[96];
+    char text[96], why[FAULT];
     if (!ingot_graph_open(g)) return NULL;
     if (!t) return ingot_graph_error(g, ingot_fail(g->ctx, INGOT_ERR_INVALID, "%s: the tensor is NULL", builder));
-    const char *fault = descriptor_fault(t, 0);
+    const char *fault = descriptor_fault(t, 0, why);
     if (fault)
         return ingot_graph_error(
             g, ingot_fail(g->ctx, INGOT_ERR_INVALID, "%s: %s: %s", builder, ingot_describe(t, text), fault));
@@ -182,7 +197,8 @@ ingot_tensor *ingot_view(ingot_graph *g, ingot_tensor *a, int n_dims, const int6
     ingot_tensor t = {.type = a->type, .ne = {1, 1, 1, 1}, .nb = {a->nb[0]}};
     for (int i = 0; i < n_dims; i++) t.ne[i] = ne[i];
     for (int i = 1; i < n_dims; i++) t.nb[i] = nb[i];
-    const char *fault = descriptor_fault(&t, offset);
+    char why[FAULT];
+    const char *fault = descriptor_fault(&t, offset, why);
     if (fault) return view_error(g, "view", a, fault);
     int64_t span = checked_span(&t), held = checked_span(a);
     if (n_dims < 4) { /* dimensions of 1 step over what lies before them, as in a contiguous tensor */
@@ -190,19 +206,29 @@ ingot_tensor *ingot_view(ingot_graph *g, ingot_tensor *a, int n_dims, const int6
                                   : (size_t)t.ne[n_dims - 1] * t.nb[n_dims - 1];
         for (int i = n_dims; i < 4; i++) t.nb[i] = step;
     }
-    if (offset > (size_t)held || span > held - (int64_t)offset)
-        return view_error(g, "view", a, "it reaches past the end");
+    if (offset > (size_t)held || span > held - (int64_t)offset) {
+        snprintf(why, sizeof why, "%lld bytes from offset %zu, which is past the end at %lld", (long long)span, offset,
+                 (long long)held);
+        return view_error(g, "view", a, why);
+    }
     return add_view(g, a, &t, offset);
 }
 
 ingot_tensor *ingot_reshape(ingot_graph *g, ingot_tensor *a, int n_dims, const int64_t *ne) {
     ingot_tensor t;
+    char why[FAULT];
     if (!ingot_graph_open(g) || !ingot_graph_owns(g, a, "reshape", "the tensor")) return NULL;
     ingot_status st = ingot_tensor_init(&t, a->type, n_dims, ne, NULL);
-    if (st != INGOT_OK) return view_error(g, "reshape", a, "the dimensions are not legal for the type");
+    if (st != INGOT_OK) {
+        snprintf(why, sizeof why, "%s", ingot_error(NULL));
+        return view_error(g, "reshape", a, why);
+    }
     if (!ingot_is_contiguous(a)) return view_error(g, "reshape", a, "it is not contiguous");
-    if (ingot_tensor_elements(&t) != ingot_tensor_elements(a))
-        return view_error(g, "reshape", a, "the number of elements differs");
+    if (ingot_tensor_elements(&t) != ingot_tensor_elements(a)) {
+        snprintf(why, sizeof why, "%lld elements, expected %lld", (long long)ingot_tensor_elements(&t),
+                 (long long)ingot_tensor_elements(a));
+        return view_error(g, "reshape", a, why);
+    }
     return add_view(g, a, &t, 0);
 }
 

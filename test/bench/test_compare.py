@@ -102,6 +102,10 @@ class Compare(unittest.TestCase):
             "true": [row("x", True)],
             "NaN": "{\"rows\": [{\"case\": \"x\", \"us\": NaN}]}",
             "infinite": "{\"rows\": [{\"case\": \"x\", \"us\": 1e999}]}",
+            "400 digits": "{\"rows\": [{\"case\": \"x\", \"us\": " + "9" * 400 + "}]}",
+            "beyond any bench": [row("x", 1e308)],
+            "next to nothing": [row("x", 1e-308)],
+            "half a character": "{\"rows\": [{\"case\": \"\\ud800\", \"us\": 1}]}",
             "bad read": [row("x", 1, 0)],
             "twice": [row("x", 1), row("x", 1)],
             "nothing in common": [row("y", 1)],
@@ -131,6 +135,10 @@ class Compare(unittest.TestCase):
         for arguments, status in (([a, a], 0), ([a, b], 1), ([a, str(self.folder)], 2)):
             done = subprocess.run([sys.executable, str(ROOT / "bench/compare.py"), *arguments], capture_output=True)
             self.assertEqual(done.returncode, status, done.stderr)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([sys.executable, str(ROOT / "bench/compare.py"), a, a], stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"could not be written", done.stderr)
 
 
 if __name__ == "__main__":
