@@ -101,7 +101,7 @@ TESTBIN  := $(TESTS:%=$(B)/test/%) $(LLAMATESTS:%=$(B)/test/llama/%) $(SIMTTESTS
 
 .DEFAULT_GOAL := lib
 .DELETE_ON_ERROR:
-.PHONY: lib example demo test test-gpu test-programs test-link bench simt-has-no-bench gen check-gen size install format help clean
+.PHONY: lib example demo test test-gpu whole-build test-programs test-link bench simt-has-no-bench gen check-gen size install format help clean
 
 ## lib: the archive (default goal)
 lib: $(LIB)
@@ -191,7 +191,7 @@ test: $(if $(K),,whole-build)
 	@tools/test.sh cpu '$(K)'
 
 whole-build:
-	@case '$(QUANTS)/$(BENCH_OPS)$(OPS)' in all/all|all/allall) ;; *) echo "test: the tests want every type and op (QUANTS=all OPS=all); with K='ingot_mmvq_q4_K_*' rows of a part are tested" >&2; exit 1;; esac
+	@case '$(QUANTS)/$(OPS)' in all/all) ;; *) echo "test: the tests want every type and op (QUANTS=all OPS=all); with K='ingot_mmvq_q4_K_*' rows of a part are tested" >&2; exit 1;; esac
 
 ## test-gpu: the same tests on the CUDA build, on the GPU of this machine
 test-gpu: $(if $(K),,whole-build)

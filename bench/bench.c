@@ -203,8 +203,12 @@ static bool measure_dequant(struct machine *m, const struct bench_case *c, struc
     return time_graph(m, m->ctx, c, false, &f->us, &f->launches, why);
 }
 
-static bool measure_mmvq(struct machine *m, const struct bench_case *c, struct bench_figures *f, const char **why) {
+static void fill_weights(struct machine *m, const struct bench_case *c) {
     fill(m, ingot_type_block((ingot_type)c->type) > 1 ? BITS : FLOATS);
+}
+
+static bool measure_mmvq(struct machine *m, const struct bench_case *c, struct bench_figures *f, const char **why) {
+    fill_weights(m, c);
     if (c->experts) {
         (void)bench_ids(c, m->host_ids);
         upload(m, m->ids, m->host_ids, BENCH_IDS_MAX * sizeof *m->host_ids);
@@ -228,7 +232,7 @@ static double f16_us(struct machine *m, const struct bench_case *c) {
 
 static bool measure_mmq(struct machine *m, const struct bench_case *c, struct bench_figures *f, const char **why) {
     f->f16_us = f16_us(m, c);
-    fill(m, ingot_type_block((ingot_type)c->type) > 1 ? BITS : FLOATS);
+    fill_weights(m, c);
     f->read_us = read_us(m, c);
     return time_graph(m, m->ctx, c, true, &f->us, &f->launches, why);
 }

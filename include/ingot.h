@@ -336,9 +336,9 @@ ingot_status ingot_event_elapsed(ingot_event *start, ingot_event *end, float *mi
  *            that is wholly masked (-inf) gives 0.
  * MUL_MAT    dst(i,j) = sum over k of A(k,i) * B(k,j); B % b = 0 and C % c = 0: matrix (j,l) of B meets
  *            matrix (j / (B/b), l / (C/c)) of A.  With prec DEFAULT and a block format A, B is rounded to 8-bit
- *            blocks of 32, or for more than 8 columns, where there is cuBLASLt, to f16; with an f16 or bf16 A and more than 8 columns it may be rounded to A's type.  With F32
- *            nothing is rounded, nor up to 8 columns with an A in q8_1 or q8_K, which are no formats of weights.
- *            Sums are f32.
+ *            blocks of 32, or for more than 8 columns, where there is cuBLASLt, to f16; with an f16 or bf16 A and
+ *            more than 8 columns it may be rounded to A's type.  With F32 nothing is rounded, nor up to 8 columns
+ *            with an A in q8_1 or q8_K, which are no formats of weights.  Sums are f32.
  * MUL_MAT_ID dst(:,e,i) = A(:,:,ids(e,i))^T B(:,e % s,i): token i by the u experts that its ids choose, out of E; u % s
  *            = 0.  Ids are device data.  An id outside 0..E-1 reads nothing and gives NaN.  Rounds as MUL_MAT does with
  *            one column; with prec F32 all E matrices of a block format are decoded first.

@@ -292,8 +292,8 @@ static void graphs_of(ingot_type type, int64_t n) {
         unsigned char *fused = outcome(&d, graphs[i].build, true, &with, &bytes[0], ne);
         unsigned char *twin = outcome(&d, graphs[i].build, false, &without, &bytes[1], ne);
         /* tiles of many columns take addends at most */
-        const bool tiles =
-            n > 8 && (check_context()->blas != NULL || ingot_mmq_kernel(check_context(), type, n) != NULL);
+        const bool tiles = n > 8 && (check_context()->blas != NULL ||
+                                     ingot_mmv_kernel(check_context(), INGOT_FAMILY_MMQ, type, n) != NULL);
         if (without != 0 || (tiles ? with > graphs[i].fused : with != graphs[i].fused))
             check_fail("%s, %s, n = %d: %d nodes fused away, %d expected", graphs[i].name, ingot_type_name(type),
                        (int)n, with, graphs[i].fused);

@@ -8,11 +8,8 @@
 #include "src/kernels/args.h"
 #include "src/device/no_book.cuh"
 
-enum { TILE_HALVES = 1, TILE_LEAST = 1 };
-// Weights 32 g .. 32 g + 31 of a row at any 2-byte aligned address.
-INGOT_DEV void tile8(struct tile8 &t, const uint8_t *row, int64_t g) {
-    const uint8_t *p = row + g / 8 * 176;
-    const int i = (int)(g % 8);
+// Scale and least of group i of the block at p.
+INGOT_DEV void tile_pair(struct tile8 &t, const uint8_t *p, int i) {
     const int at = i % 4, low = p[12 + at];
     int s = p[4 + at] & 63, m = p[8 + at] & 63;
     if (i >= 4) {
@@ -21,6 +18,14 @@ INGOT_DEV void tile8(struct tile8 &t, const uint8_t *row, int64_t g) {
     }
     t.scale[0] = h2f(ld_2(p)) * (float)s;
     t.least[0] = -h2f(ld_2(p + 2)) * (float)m;
+}
+
+enum { TILE_HALVES = 1, TILE_LEAST = 1 };
+// Weights 32 g .. 32 g + 31 of a row at any 2-byte aligned address.
+INGOT_DEV void tile8(struct tile8 &t, const uint8_t *row, int64_t g) {
+    const uint8_t *p = row + g / 8 * 176;
+    const int i = (int)(g % 8);
+    tile_pair(t, p, i);
     INGOT_UNROLL
     for (int e = 0; e < 8; e++) {
         const uint32_t q = ld_4_a2(p + 48 + i / 2 * 32 + 4 * e) >> i % 2 * 4 & 0x0f0f0f0fu;

@@ -4,6 +4,7 @@
  * Tensors lie in chunks that never move, since the caller holds pointers to them.  The first error is kept and every
  * later builder answers NULL at once, so that a whole model can be built and the one cause is reported by the plan. */
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -183,8 +184,14 @@ static ingot_tensor *add_view(ingot_graph *g, const ingot_tensor *a, const ingot
     return &v->t;
 }
 
-static void *view_error(ingot_graph *g, const char *builder, const ingot_tensor *a, const char *fault) {
-    char text[96];
+static void *view_error(ingot_graph *g, const char *builder, const ingot_tensor *a, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static void *view_error(ingot_graph *g, const char *builder, const ingot_tensor *a, const char *fmt, ...) {
+    char text[96], fault[INGOT_ERROR_TEXT];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(fault, sizeof fault, fmt, args);
+    va_end(args);
     return ingot_graph_error(g, ingot_fail(g->ctx, INGOT_ERR_INVALID, "%s (before node %d): of %s: %s", builder,
                                            g->node_count, ingot_describe(a, text), fault));
 }
@@ -199,36 +206,28 @@ ingot_tensor *ingot_view(ingot_graph *g, ingot_tensor *a, int n_dims, const int6
     for (int i = 1; i < n_dims; i++) t.nb[i] = nb[i];
     char why[FAULT];
     const char *fault = descriptor_fault(&t, offset, why);
-    if (fault) return view_error(g, "view", a, fault);
+    if (fault) return view_error(g, "view", a, "%s", fault);
     int64_t span = checked_span(&t), held = checked_span(a);
     if (n_dims < 4) { /* dimensions of 1 step over what lies before them, as in a contiguous tensor */
         size_t step = n_dims == 1 ? (size_t)(t.ne[0] / ingot_type_block(t.type)) * t.nb[0]
                                   : (size_t)t.ne[n_dims - 1] * t.nb[n_dims - 1];
         for (int i = n_dims; i < 4; i++) t.nb[i] = step;
     }
-    if (offset > (size_t)held || span > held - (int64_t)offset) {
-        snprintf(why, sizeof why, "%lld bytes from offset %zu, which is past the end at %lld", (long long)span, offset,
-                 (long long)held);
-        return view_error(g, "view", a, why);
-    }
+    if (offset > (size_t)held || span > held - (int64_t)offset)
+        return view_error(g, "view", a, "%lld bytes from offset %zu, which is past the end at %lld", (long long)span,
+                          offset, (long long)held);
     return add_view(g, a, &t, offset);
 }
 
 ingot_tensor *ingot_reshape(ingot_graph *g, ingot_tensor *a, int n_dims, const int64_t *ne) {
     ingot_tensor t;
-    char why[FAULT];
     if (!ingot_graph_open(g) || !ingot_graph_owns(g, a, "reshape", "the tensor")) return NULL;
     ingot_status st = ingot_tensor_init(&t, a->type, n_dims, ne, NULL);
-    if (st != INGOT_OK) {
-        snprintf(why, sizeof why, "%s", ingot_error(NULL));
-        return view_error(g, "reshape", a, why);
-    }
+    if (st != INGOT_OK) return view_error(g, "reshape", a, "%s", ingot_error(NULL));
     if (!ingot_is_contiguous(a)) return view_error(g, "reshape", a, "it is not contiguous");
-    if (ingot_tensor_elements(&t) != ingot_tensor_elements(a)) {
-        snprintf(why, sizeof why, "%lld elements, expected %lld", (long long)ingot_tensor_elements(&t),
-                 (long long)ingot_tensor_elements(a));
-        return view_error(g, "reshape", a, why);
-    }
+    if (ingot_tensor_elements(&t) != ingot_tensor_elements(a))
+        return view_error(g, "reshape", a, "%lld elements, expected %lld", (long long)ingot_tensor_elements(&t),
+                          (long long)ingot_tensor_elements(a));
     return add_view(g, a, &t, 0);
 }
 

@@ -34,16 +34,15 @@ static ingot_tensor *add_result(ingot_graph *g, struct ingot_call *call, ingot_t
                                 int64_t ne2, int64_t ne3) {
     const int64_t ne[4] = {ne0, ne1, ne2, ne3};
     ingot_tensor t;
-    char text[96], why[256];
+    char text[96];
     ingot_status st = ingot_tensor_init(&t, type, 4, ne, NULL);
-    if (st != INGOT_OK) {
-        snprintf(why, sizeof why, "%s", ingot_error(NULL));
+    if (st != INGOT_OK)
         return ingot_graph_error(
-            g, ingot_fail(
-                   g->ctx, st, "node %d: %s: no result of type %d (%s) and shape [%lld,%lld,%lld,%lld] from %s: %s",
-                   g->node_count, ingot_op_name((ingot_op)call->op), (int)type, ingot_type_name(type), (long long)ne0,
-                   (long long)ne1, (long long)ne2, (long long)ne3, ingot_describe(call->src[0], text), why));
-    }
+            g,
+            ingot_fail(g->ctx, st, "node %d: %s: no result of type %d (%s) and shape [%lld,%lld,%lld,%lld] from %s: %s",
+                       g->node_count, ingot_op_name((ingot_op)call->op), (int)type, ingot_type_name(type),
+                       (long long)ne0, (long long)ne1, (long long)ne2, (long long)ne3,
+                       ingot_describe(call->src[0], text), ingot_error(NULL)));
     struct ingot_value *v = ingot_value_new(g, &t, INGOT_ORIGIN_NODE);
     if (!v) return NULL;
     call->dst = &v->t;

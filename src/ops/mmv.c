@@ -7,6 +7,7 @@
  *   MMVF_RING   1 column            as MMVQ_RING, of rows of any whole number of 16 bytes
  *   MMVF_WIDE   up to 8 columns     likewise, and activations through shared memory
  *   MMVQ, MMVF  any                 everything else
+ *   MMQ         9 columns or more   asked for by mul_mat.c; tiles of the result on int8 tensor cores
  *
  * A streaming kernel's block lives as long as the product: about two blocks for each multiprocessor, each with a run of
  * rows.  What the blocks of a multiprocessor hold in shared memory is what is on the way from memory, and it decides when
@@ -258,7 +259,8 @@ const struct ingot_kernel *ingot_mmv_kernel(const ingot_context *ctx, enum ingot
                                             int64_t n) {
     const struct ingot_kernel *kernel = NULL;
 
-    for (int64_t tile = least(n, INGOT_MMV_COLUMNS); tile >= 1 && kernel == NULL; tile--)
+    for (int64_t tile = least(n, family == INGOT_FAMILY_MMQ ? INGOT_MMQ_COLUMNS : INGOT_MMV_COLUMNS);
+         tile >= 1 && kernel == NULL; tile--)
         kernel = ingot_find(ctx->table, family, type, tile);
     return kernel;
 }
@@ -281,5 +283,7 @@ const struct ingot_kernel *ingot_mmv_plan(const ingot_context *ctx, enum ingot_f
     *grid = (struct ingot_grid){.blocks = INT64_MAX};
     if (passes <= INT32_MAX && matrices(a) <= INT32_MAX / passes && rows <= INT32_MAX / (passes * matrices(a)))
         grid->blocks = rows * passes * matrices(a);
+    a->shape.blocks = (int32_t)rows;
+    a->shape.across = (int32_t)passes;
     return kernel;
 }

@@ -5,19 +5,16 @@
 
 #include "emit.h"
 
-enum { INGOT_MMV_COLUMNS = 8 }; /* up to so many columns the weights are read once; beyond, a GEMM is faster */
+enum {
+    INGOT_MMV_COLUMNS = 8, /* up to so many columns the weights are read once; beyond, a GEMM is faster */
+    INGOT_MMQ_COLUMNS = 64 /* of the largest tile of MMQ */
+};
 
-/* The general kernel for n columns: the smallest tile that holds them, else the largest there is.  NULL: none. */
+/* The general kernel of `family` (MMVQ, MMVF, MMQ) for n columns: the smallest tile that holds them, else the largest there is.  NULL: none. */
 const struct ingot_kernel *ingot_mmv_kernel(const ingot_context *ctx, enum ingot_family family, ingot_type type, int64_t n);
-/* The kernel that is fastest for these arguments, of `family` (MMVQ, MMVF) or of its streaming relatives; fills args->shape
+/* The kernel that is fastest for these arguments, of `family` (MMVQ, MMVF, MMQ) or of its streaming relatives; fills args->shape
  * and *grid.  NULL: there is none.  grid->blocks is more than 2^31-1 where that many would be needed. */
 const struct ingot_kernel *ingot_mmv_plan(const ingot_context *ctx, enum ingot_family family, ingot_type type,
                                           struct ingot_mmv_args *args, struct ingot_grid *grid);
-
-/* The MMQ kernel for n columns: the smallest tile that holds them, else the largest there is.  NULL: none. */
-const struct ingot_kernel *ingot_mmq_kernel(const ingot_context *ctx, ingot_type type, int64_t n);
-/* The same with its launch, for products of one matrix without ids; fills args->shape and *grid as ingot_mmv_plan. */
-const struct ingot_kernel *ingot_mmq_plan(const ingot_context *ctx, ingot_type type, struct ingot_mmv_args *args,
-                                          struct ingot_grid *grid);
 
 #endif

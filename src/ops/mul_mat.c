@@ -171,7 +171,8 @@ static struct choice choose(ingot_context *ctx, const struct ingot_call *call) {
 
     if (ingot_is_block_type(a->type)) {
         bool mmvq = !exact && mmvq_works(ctx, call);
-        bool many = !few && !call->gated && ingot_mmq_kernel(ctx, a->type, INGOT_MMV_COLUMNS + 1) != NULL;
+        bool many =
+            !few && !call->gated && ingot_mmv_kernel(ctx, INGOT_FAMILY_MMQ, a->type, INGOT_MMV_COLUMNS + 1) != NULL;
         enum path path_q8 = many ? PATH_MMQ : PATH_MMVQ;
         if (mmvq && (few || call->have_q8_in)) {
             c.path = path_q8;
@@ -332,8 +333,7 @@ static ingot_status emit_mmv(struct ingot_emitter *em, struct product *p, enum i
     if (call->gated && call->up == NULL) split_rows(p);
     fold(p, family == INGOT_FAMILY_MMVF);
     args = mmv_args(call, p, q8);
-    kernel = family == INGOT_FAMILY_MMQ ? ingot_mmq_plan(em->ctx, p->a.type, &args, &grid)
-                                        : ingot_mmv_plan(em->ctx, family, p->a.type, &args, &grid);
+    kernel = ingot_mmv_plan(em->ctx, family, p->a.type, &args, &grid);
     return ingot_emit_grid(em, kernel, grid, &args, sizeof args);
 }
 
